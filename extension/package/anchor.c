@@ -1,0 +1,223 @@
+/*-------------------------------------------------------------------------
+ *
+ * anchor.c
+ *	  Which of many short literals occur in a text?
+ *
+ * Every byte of every exported cell passes here, so this is the one hot loop
+ * of redaction.  Each position's three bytes, folded to one case, are hashed
+ * into a small table that says whether any literal begins like that.  The
+ * positions do not depend on each other, so a processor works on several at a
+ * time; an automaton needs one memory access after the other and was measured
+ * slower.  Only a position that the table lets through is compared in full.
+ *
+ * Folding by one bit mixes some punctuation up, which only costs a
+ * comparison: the comparison itself folds letters alone.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "anchor.h"
+
+#define LENGTH_MIN 3
+#define LENGTH_MAX 40
+#define TABLE_BITS 12
+#define TABLE_SIZE (1 << TABLE_BITS)
+
+typedef struct Anchor
+{
+	char		literal[LENGTH_MAX + 1];	/* lower case */
+	size_t		length;
+	int			rule;
+	int			next;			/* with the same hash, or -1 */
+} Anchor;
+
+struct EvAnchorSet
+{
+	Anchor	   *anchors;
+	int			nanchors;
+	int		   *always;
+	int			nalways;
+	unsigned char maybe[TABLE_SIZE];
+	int			first[TABLE_SIZE];	/* index of an anchor, or -1 */
+};
+
+static unsigned hash_of(uint32_t three);
+static uint32_t load_three(const char *text);
+static bool check_position(const EvAnchorSet *set, unsigned hash,
+						   const char *text, size_t length, bool *wanted,
+						   int nrules, bool any);
+static void want_always(const EvAnchorSet *set, bool *wanted, int nrules);
+static char lower(char c);
+
+EvAnchorSet *
+ev_anchor_set_create(void)
+{
+	EvAnchorSet *set = calloc(1, sizeof(EvAnchorSet));
+
+	if (set != NULL)
+		memset(set->first, -1, sizeof(set->first));
+	return set;
+}
+
+void
+ev_anchor_set_free(EvAnchorSet *set)
+{
+	if (set == NULL)
+		return;
+	free(set->anchors);
+	free(set->always);
+	free(set);
+}
+
+bool
+ev_anchor_valid(const char *literal)
+{
+	size_t		length = strlen(literal);
+	size_t		i;
+
+	for (i = 0; i < length; i++)
+		if (literal[i] < 0x20 || literal[i] > 0x7E)
+			return false;
+	return length >= LENGTH_MIN && length <= LENGTH_MAX;
+}
+
+bool
+ev_anchor_add(EvAnchorSet *set, const char *literal, int rule)
+{
+	size_t		length = strlen(literal);
+	Anchor	   *anchors;
+	Anchor	   *anchor;
+	unsigned	hash;
+	size_t		i;
+
+	anchors = realloc(set->anchors,
+					  (size_t) (set->nanchors + 1) * sizeof(Anchor));
+	if (anchors == NULL)
+		return false;
+	set->anchors = anchors;
+	anchor = &anchors[set->nanchors];
+	for (i = 0; i < length; i++)
+		anchor->literal[i] = lower(literal[i]);
+	anchor->literal[length] = '\0';
+	anchor->length = length;
+	anchor->rule = rule;
+
+	hash = hash_of(load_three(anchor->literal));
+	anchor->next = set->first[hash];
+	set->first[hash] = set->nanchors++;
+	set->maybe[hash] = 1;
+	return true;
+}
+
+bool
+ev_anchor_always(EvAnchorSet *set, int rule)
+{
+	int		   *always;
+
+	always = realloc(set->always, (size_t) (set->nalways + 1) * sizeof(int));
+	if (always == NULL)
+		return false;
+	set->always = always;
+	always[set->nalways++] = rule;
+	return true;
+}
+
+bool
+ev_anchor_find(const EvAnchorSet *set, const char *text, size_t length,
+			   bool *wanted, int nrules)
+{
+	bool		any = false;
+	size_t		i = 0;
+
+	/* Four bytes can be loaded as one as long as a fourth is there. */
+	for (; i + 4 <= length; i++)
+	{
+		uint32_t	four;
+		unsigned	hash;
+
+		memcpy(&four, text + i, 4);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+		four = __builtin_bswap32(four);
+#endif
+		hash = hash_of(four & 0xFFFFFF);
+		if (set->maybe[hash])
+			any = check_position(set, hash, text + i, length - i, wanted,
+								 nrules, any);
+	}
+	if (i + LENGTH_MIN <= length)
+	{
+		unsigned	hash = hash_of(load_three(text + i));
+
+		if (set->maybe[hash])
+			any = check_position(set, hash, text + i, length - i, wanted,
+								 nrules, any);
+	}
+
+	if (!any && set->nalways > 0)
+	{
+		want_always(set, wanted, nrules);
+		any = true;
+	}
+	return any;
+}
+
+/* Three bytes, the first one lowest, whatever the processor's byte order. */
+static uint32_t
+load_three(const char *text)
+{
+	const unsigned char *p = (const unsigned char *) text;
+
+	return p[0] | (uint32_t) p[1] << 8 | (uint32_t) p[2] << 16;
+}
+
+/* Setting bit 5 makes letters lower case; the rest is a usual multiply. */
+static inline unsigned
+hash_of(uint32_t three)
+{
+	return ((three | 0x202020) * UINT32_C(2654435761)) >> (32 - TABLE_BITS);
+}
+
+static bool
+check_position(const EvAnchorSet *set, unsigned hash, const char *text,
+			   size_t length, bool *wanted, int nrules, bool any)
+{
+	int			index;
+
+	for (index = set->first[hash]; index >= 0;
+		 index = set->anchors[index].next)
+	{
+		const Anchor *anchor = &set->anchors[index];
+		size_t		i = 0;
+
+		if (anchor->length > length || (any && wanted[anchor->rule]))
+			continue;
+		while (i < anchor->length && lower(text[i]) == anchor->literal[i])
+			i++;
+		if (i < anchor->length)
+			continue;
+		if (!any)
+			want_always(set, wanted, nrules);
+		any = true;
+		wanted[anchor->rule] = true;
+	}
+	return any;
+}
+
+static void
+want_always(const EvAnchorSet *set, bool *wanted, int nrules)
+{
+	int			i;
+
+	memset(wanted, 0, (size_t) nrules * sizeof(bool));
+	for (i = 0; i < set->nalways; i++)
+		wanted[set->always[i]] = true;
+}
+
+static char
+lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char) (c + 32) : c;
+}

@@ -1,0 +1,202 @@
+/*-------------------------------------------------------------------------
+ *
+ * package.c
+ *	  Build one evidence package: rows in, archive out.
+ *
+ * The bytes of records.csv go from the CSV writer block by block into the
+ * hash and into the compressor; they exist in full nowhere.  The manifest can
+ * be written only when the hash is known, so records.csv is closed first and
+ * the archive is put together last.
+ *
+ * Members lie in the spool one behind the other: records.csv from offset 0,
+ * manifest.json where it ended.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "package.h"
+
+struct EvPackage
+{
+	const EvFile *spool_file;	/* NULL: only hash */
+	EvSpool    *spool;
+	EvCsvWriter *csv;
+	EvSha256   *hash;
+	uint64_t	bytes;
+	bool		closed;
+	EvMember	records;
+};
+
+/* What the archive's own hash reads back. */
+#define READ_BLOCK (64 * 1024)
+
+static bool take_block(void *arg, const void *data, size_t length,
+					   EvError *error);
+static bool spool_manifest(EvPackage *package, const char *manifest,
+						   size_t length, EvMember *member, EvError *error);
+static bool hash_file(const EvFile *file, int64_t size,
+					  char sha256[EV_SHA256_HEX], EvError *error);
+
+EvPackage *
+ev_package_create(EvRedactor *redactor, const EvFile *spool, EvError *error)
+{
+	EvPackage  *package = calloc(1, sizeof(EvPackage));
+
+	if (package == NULL)
+	{
+		ev_error_set(error, EV_ERROR_MEMORY, "out of memory");
+		return NULL;
+	}
+
+	package->spool_file = spool;
+	package->csv = ev_csv_create(redactor, take_block, package, error);
+	package->hash = ev_sha256_create(error);
+	if (spool != NULL)
+		package->spool = ev_spool_create(spool, 0, error);
+	if (package->csv == NULL || package->hash == NULL ||
+		(spool != NULL && package->spool == NULL))
+	{
+		ev_package_free(package);
+		return NULL;
+	}
+	return package;
+}
+
+void
+ev_package_free(EvPackage *package)
+{
+	if (package == NULL)
+		return;
+	ev_csv_free(package->csv);
+	ev_sha256_free(package->hash);
+	ev_spool_free(package->spool);
+	free(package);
+}
+
+EvCsvWriter *
+ev_package_csv(EvPackage *package)
+{
+	return package->csv;
+}
+
+int64_t
+ev_package_packed(const EvPackage *package)
+{
+	if (package->spool != NULL)
+		return ev_spool_packed(package->spool);
+	return package->records.packed;
+}
+
+bool
+ev_package_close_records(EvPackage *package, EvRecords *records,
+						 EvError *error)
+{
+	unsigned char digest[EV_SHA256_BYTES];
+
+	if (package->closed)
+		return ev_error_set(error, EV_ERROR_ARGUMENT,
+							"records are closed already");
+	if (!ev_csv_finish(package->csv, error) ||
+		!ev_sha256_finish(package->hash, digest, error))
+		return false;
+	if (package->spool != NULL)
+	{
+		if (!ev_spool_finish(package->spool, &package->records, error))
+			return false;
+		package->records.name = EV_RECORDS_MEMBER;
+		ev_spool_free(package->spool);
+		package->spool = NULL;
+	}
+
+	package->closed = true;
+	records->bytes = package->bytes;
+	ev_sha256_hex(digest, records->sha256);
+	records->cells = *ev_csv_counts(package->csv);
+	return true;
+}
+
+bool
+ev_package_write_archive(EvPackage *package, const char *manifest,
+						 size_t manifest_length, const EvFile *out,
+						 int64_t *size, char sha256[EV_SHA256_HEX],
+						 EvError *error)
+{
+	EvMember	members[2];
+
+	if (!package->closed || package->spool_file == NULL)
+		return ev_error_set(error, EV_ERROR_ARGUMENT,
+							"records are not closed or were not kept");
+
+	members[0] = package->records;
+	return spool_manifest(package, manifest, manifest_length, &members[1],
+						  error) &&
+		ev_archive_write(members, 2, out, size, error) &&
+		hash_file(out, *size, sha256, error);
+}
+
+static bool
+take_block(void *arg, const void *data, size_t length, EvError *error)
+{
+	EvPackage  *package = arg;
+
+	package->bytes += length;
+	return ev_sha256_update(package->hash, data, length, error) &&
+		(package->spool == NULL ||
+		 ev_spool_feed(package->spool, data, length, error));
+}
+
+static bool
+spool_manifest(EvPackage *package, const char *manifest, size_t length,
+			   EvMember *member, EvError *error)
+{
+	EvSpool    *spool = ev_spool_create(package->spool_file,
+										package->records.packed, error);
+	bool		done;
+
+	done = spool != NULL &&
+		ev_spool_feed(spool, manifest, length, error) &&
+		ev_spool_finish(spool, member, error);
+	ev_spool_free(spool);
+	member->name = EV_MANIFEST_MEMBER;
+	return done;
+}
+
+/*
+ * The hash is over what can be read back, so that a write that was lost on
+ * its way shows here and not at the receiver (case C52).
+ */
+static bool
+hash_file(const EvFile *file, int64_t size, char sha256[EV_SHA256_HEX],
+		  EvError *error)
+{
+	unsigned char digest[EV_SHA256_BYTES];
+	EvSha256   *hash = ev_sha256_create(error);
+	char	   *block = malloc(READ_BLOCK);
+	int64_t		offset = 0;
+	bool		done = hash != NULL && block != NULL;
+
+	if (block == NULL)
+		ev_error_set(error, EV_ERROR_MEMORY, "out of memory");
+	while (done && offset < size)
+	{
+		int64_t		rest = size - offset;
+		int64_t		got;
+
+		got = file->read(file->arg, offset, block,
+						 (size_t) (rest < READ_BLOCK ? rest : READ_BLOCK));
+		if (got <= 0)
+			done = ev_error_set(error, EV_ERROR_IO,
+								"could not read back the archive");
+		else
+			done = ev_sha256_update(hash, block, (size_t) got, error);
+		offset += got;
+	}
+	done = done && ev_sha256_finish(hash, digest, error);
+	if (done)
+		ev_sha256_hex(digest, sha256);
+	ev_sha256_free(hash);
+	free(block);
+	return done;
+}
