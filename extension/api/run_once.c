@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * run_once.c
+ *	  CALL evidence.run_once(): one round of the launcher in a session.
+ *
+ * For schedulers, for servers without the preloaded library, and for tests.
+ * It commits between its steps, so it cannot run inside a transaction block,
+ * and can have neither SECURITY DEFINER nor a SET clause; C switches user and
+ * search path for each of its transactions instead.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/spi.h"
+#include "nodes/parsenodes.h"
+
+#include "api/call.h"
+#include "ledger/instance.h"
+#include "process/run.h"
+
+PG_FUNCTION_INFO_V1(ev_sql_run_once);
+
+Datum
+ev_sql_run_once(PG_FUNCTION_ARGS)
+{
+	EvCall		call;
+	EvTransaction transaction = {0};
+	pg_uuid_t	incarnation;
+
+	if (fcinfo->context == NULL || !IsA(fcinfo->context, CallContext) ||
+		((CallContext *) fcinfo->context)->atomic)
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("run_once() cannot run inside a transaction block"),
+				 errhint("CALL it as a statement of its own.")));
+
+	ev_call_begin(&call, "run_once", EV_OPERATOR);
+	ev_instance_require(&incarnation);
+	ev_call_end(&call);
+
+	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect_ext failed");
+	transaction.session = true;
+	if (!ev_run_housekeeping(&transaction))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("another session holds the tables of the ledger"),
+				 errhint("Run it again later.")));
+	(void) ev_run_job(0, EV_ATTEMPT_SESSION);
+	if (SPI_finish() != SPI_OK_FINISH)
+		elog(ERROR, "SPI_finish failed");
+	PG_RETURN_VOID();
+}

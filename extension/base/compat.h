@@ -1,0 +1,40 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  The only place that knows the differences between server majors.
+ *
+ * PostgreSQL 15, 17 and 18 are supported.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EV_BASE_COMPAT_H
+#define EV_BASE_COMPAT_H
+
+#include "fmgr.h"
+
+#if PG_VERSION_NUM < 150000
+#error pg_evidence needs PostgreSQL 15 or later
+#endif
+
+#if UINTPTR_MAX < UINT64_MAX
+#error pg_evidence is not supported on 32-bit platforms
+#endif
+
+/* PostgreSQL 18 shows a module's name and version in pg_get_loaded_modules(). */
+#if PG_VERSION_NUM >= 180000
+#define EV_MODULE_MAGIC \
+	PG_MODULE_MAGIC_EXT(.name = "pg_evidence", .version = EV_VERSION)
+#else
+#define EV_MODULE_MAGIC PG_MODULE_MAGIC
+#endif
+
+/* PostgreSQL 17 gave wait events of extensions names of their own. */
+#include "utils/wait_event.h"
+
+#if PG_VERSION_NUM >= 170000
+#define EV_WAIT_EVENT(name) WaitEventExtensionNew(name)
+#else
+#define EV_WAIT_EVENT(name) ((void) (name), PG_WAIT_EXTENSION)
+#endif
+
+#endif							/* EV_BASE_COMPAT_H */

@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * pause.c
+ *	  Named steps at which a test can make a worker stand still.
+ *
+ * The promises of this extension are about what happens when a process dies
+ * between two statements.  A test can only prove them if it can stop the
+ * process there, so each such place has a name.  The check costs one test of
+ * a flag on a server that is not in developer mode.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "postmaster/interrupt.h"
+#include "storage/latch.h"
+#include "utils/guc.h"
+
+#include "base/compat.h"
+#include "base/pause.h"
+#include "base/settings.h"
+
+/* How often a paused process looks at the configuration again. */
+#define PAUSE_POLL_MS 50
+
+void
+ev_pause_at(const char *step)
+{
+	bool		announced = false;
+
+	if (!ev_developer_mode)
+		return;
+
+	while (ev_debug_pause != NULL && strcmp(ev_debug_pause, step) == 0)
+	{
+		if (!announced)
+			ereport(LOG,
+					(errmsg("pg_evidence process %d pauses at \"%s\"",
+							MyProcPid, step)));
+		announced = true;
+
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 PAUSE_POLL_MS, EV_WAIT_EVENT("EvidencePause"));
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+	}
+}

@@ -1,0 +1,203 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.c
+ *	  The extension's settings.
+ *
+ * Limits are PGC_SIGHUP: an administrator sets them for everybody, and no
+ * session can raise its own.  No setting holds a secret; the fingerprint key
+ * is named by its path only, and even that is shown to superusers alone
+ * (case C62).
+ *
+ * A library that is loaded on demand, in one session, cannot define a
+ * PGC_POSTMASTER setting.  Such a session runs no workers, so there the same
+ * settings are defined as PGC_SIGHUP and read from the configuration file.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "base/settings.h"
+
+#define SECONDS_PER_DAY (24 * 60 * 60)
+
+char	   *ev_database = NULL;
+char	   *ev_worker_role = NULL;
+int			ev_max_exporters = 1;
+int			ev_lease = 60;
+int			ev_max_attempts = 3;
+int			ev_max_range = 31 * SECONDS_PER_DAY;
+int			ev_max_records = 50000;
+int			ev_max_active_per_requester = 3;
+int			ev_download_window = SECONDS_PER_DAY;
+int			ev_grant_ttl = 5 * 60;
+bool		ev_redaction = true;
+char	   *ev_fingerprint_key_file = NULL;
+bool		ev_developer_mode = false;
+int			ev_clock_offset = 0;
+char	   *ev_debug_pause = NULL;
+
+static void define_process_settings(GucContext start_only);
+static void define_limits(void);
+static void define_developer_settings(GucContext start_only);
+
+void
+ev_settings_init(void)
+{
+	GucContext	start_only;
+
+	start_only = process_shared_preload_libraries_in_progress ?
+		PGC_POSTMASTER : PGC_SIGHUP;
+
+	define_process_settings(start_only);
+	define_limits();
+	define_developer_settings(start_only);
+
+	MarkGUCPrefixReserved("pg_evidence");
+}
+
+/*
+ * Which database is served, by whom, with how many processes.
+ */
+static void
+define_process_settings(GucContext start_only)
+{
+	DefineCustomStringVariable("pg_evidence.database",
+							   "Names the one database that the launcher serves.",
+							   "CREATE EXTENSION pg_evidence is refused in any other database of a server that preloads the library.",
+							   &ev_database,
+							   "postgres",
+							   start_only, 0,
+							   NULL, NULL, NULL);
+
+	DefineCustomStringVariable("pg_evidence.worker_role",
+							   "Names the role as which exporters connect.",
+							   "Empty means the owner of the extension.",
+							   &ev_worker_role,
+							   "",
+							   PGC_SIGHUP, 0,
+							   NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.max_exporters",
+							"Sets how many exports run at the same time.",
+							"0 starts none; requests then wait as QUEUED.",
+							&ev_max_exporters,
+							1, 0, EV_MAX_EXPORTERS,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.lease",
+							"Sets how long an exporter owns a job without a sign of life.",
+							"A worker whose lease has ended can commit nothing; the job starts again under a new token.",
+							&ev_lease,
+							60, 1, 3600,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.max_attempts",
+							"Sets how many times an export is tried before it is FAILED.",
+							"Attempts are counted when they start, so that a job which kills its worker ends too.",
+							&ev_max_attempts,
+							3, 1, 100,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+
+	DefineCustomStringVariable("pg_evidence.fingerprint_key_file",
+							   "Names the file that holds the key of source fingerprints.",
+							   "One line, <key id>:<key>, readable by the server's user only; empty means that no fingerprint can be made.",
+							   &ev_fingerprint_key_file,
+							   "",
+							   PGC_SIGHUP, GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
+}
+
+/*
+ * What one request may ask for and how long its result lives.
+ */
+static void
+define_limits(void)
+{
+	DefineCustomIntVariable("pg_evidence.max_range",
+							"Sets the longest range of one export.",
+							"31 days are 31 times 24 hours, whatever the time zone; the setting can only lower the bound.",
+							&ev_max_range,
+							31 * SECONDS_PER_DAY, 1, 31 * SECONDS_PER_DAY,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.max_records",
+							"Sets how many rows one export may hold.",
+							"An export that matches more fails with the real number; it is never cut.",
+							&ev_max_records,
+							50000, 1, INT_MAX,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.max_active_per_requester",
+							"Sets how many unfinished exports one requester may have.",
+							NULL,
+							&ev_max_active_per_requester,
+							3, 1, 1000,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.download_window",
+							"Sets how long an archive can be downloaded after it became READY.",
+							"Stored with the export when it becomes READY; a later change does not move it.",
+							&ev_download_window,
+							SECONDS_PER_DAY, 1, 365 * SECONDS_PER_DAY,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.grant_ttl",
+							"Sets how long a download grant can be used.",
+							NULL,
+							&ev_grant_ttl,
+							5 * 60, 1, 3600,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("pg_evidence.redaction",
+							 "Replaces known shapes of secrets in exported text.",
+							 "The manifest says whether it was on when the export was requested.",
+							 &ev_redaction,
+							 true,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+}
+
+/*
+ * What only tests and developers need; without effect on a server that was
+ * not started in developer mode.
+ */
+static void
+define_developer_settings(GucContext start_only)
+{
+	DefineCustomBoolVariable("pg_evidence.developer_mode",
+							 "Lets clock_offset and debug_pause take effect.",
+							 "For tests only: with a moved clock no deadline means anything.",
+							 &ev_developer_mode,
+							 false,
+							 start_only, GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.clock_offset",
+							"Moves the clock by which deadlines are decided.",
+							"Needs developer_mode; a warning is logged at start when it is not zero.",
+							&ev_clock_offset,
+							0, INT_MIN, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_S | GUC_NOT_IN_SAMPLE,
+							NULL, NULL, NULL);
+
+	DefineCustomStringVariable("pg_evidence.debug_pause",
+							   "Names the step before which a worker stands still.",
+							   "Needs developer_mode; the worker goes on when the setting changes.",
+							   &ev_debug_pause,
+							   "",
+							   PGC_SIGHUP, GUC_NOT_IN_SAMPLE,
+							   NULL, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * grant.h
+ *	  One subject's permission to fetch one archive.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EV_LEDGER_GRANT_H
+#define EV_LEDGER_GRANT_H
+
+#include "utils/uuid.h"
+
+#include "ledger/export.h"
+#include "package/digest.h"
+
+/* What a presented grant is, in the newest snapshot. */
+typedef enum EvGrantAnswer
+{
+	EV_GRANT_OPEN,
+	EV_GRANT_UNKNOWN,			/* no such grant, or another subject's */
+	EV_GRANT_UNCOMMITTED,		/* written by this very transaction */
+	EV_GRANT_EXPIRED,			/* the grant's time is over */
+	EV_GRANT_REVOKED,			/* withdrawn */
+	EV_GRANT_ARCHIVE_GONE		/* the archive is expired, revoked or another */
+} EvGrantAnswer;
+
+typedef struct EvGrant
+{
+	int64		id;
+	pg_uuid_t	export_id;
+	EvExportStatus status;		/* of the export, in the same snapshot */
+} EvGrant;
+
+/*
+ * Write a grant under the digest of its secret, with its row of history;
+ * returns its number.
+ */
+extern int64 ev_grant_create(const pg_uuid_t *export_id,
+							 const EvExportStatus *status,
+							 const unsigned char secret_sha256[EV_SHA256_BYTES],
+							 const char *subject, const char *session_role,
+							 const char *reason);
+
+/*
+ * Look a grant up in the newest snapshot and make sure that it, and hence
+ * the audit row of its transaction, is flushed to disk.
+ */
+extern EvGrantAnswer ev_grant_check(const unsigned char secret_sha256[EV_SHA256_BYTES],
+									const char *subject, EvGrant *grant);
+
+#endif							/* EV_LEDGER_GRANT_H */

@@ -1,0 +1,507 @@
+/*-------------------------------------------------------------------------
+ *
+ * run.c
+ *	  Carry out one job, from the claim to READY.
+ *
+ * A job is four steps, each in a transaction of its own or in none, so that
+ * the process can die between any two of them and the ledger still says what
+ * is to be done:
+ *
+ *	claim	 attempt, token and lease are committed; the export is PROCESSING
+ *	read	 REPEATABLE READ, READ ONLY: count, read, format, redact, hash and
+ *			 compress into a temporary file; writes nothing
+ *	assemble the archive, in a second temporary file; no snapshot is held
+ *	stage	 the chunks and the move to READY, fenced by the token; all or
+ *			 nothing
+ *
+ * An error ends the step's transaction and is recorded in a new one, fenced
+ * by the token as well.  A worker that finds its export cancelled or its lease
+ * lost touches nothing more.  Used by the exporter and by run_once().
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#include "base/clock.h"
+#include "base/errors.h"
+#include "base/pause.h"
+#include "base/settings.h"
+#include "ledger/archive.h"
+#include "ledger/instance.h"
+#include "ledger/outbox.h"
+#include "ledger/tables.h"
+#include "process/failure.h"
+#include "process/producer.h"
+#include "process/run.h"
+#include "process/shmem.h"
+
+/* How often, at most, a safe point looks at more than a flag. */
+#define SAFE_POINT_MS 50
+
+typedef struct Run
+{
+	MemoryContext context;		/* lives as long as the job */
+	EvTransaction transaction;
+	EvClaim		claim;
+	EvContract	contract;
+	EvProducer *producer;
+	EvTempFile *archive;
+	EvArchiveFacts facts;
+	TimestampTz last_look;
+} Run;
+
+static bool claim_job(Run *run, int64 job_id, EvAttemptKind kind);
+static void read_rows(Run *run);
+static void at_safe_point(void *arg, int64 rows_total, int64 rows_done,
+						  int64 bytes_done);
+static void look_around(Run *run);
+static void assemble(Run *run);
+static EvVerdict stage(Run *run);
+static void store_chunks(Run *run);
+static EvVerdict record_failure(Run *run, ErrorData *error);
+static void finish(Run *run, EvVerdict verdict);
+static void report(Run *run, const char *step);
+static char *export_name(Run *run);
+static bool begin_housekeeping(EvTransaction *transaction);
+static bool recover_all(EvTransaction *transaction, EvRecovery *recovery);
+static bool deliver_all(EvTransaction *transaction);
+
+bool
+ev_run_job(int64 job_id, EvAttemptKind kind)
+{
+	Run		   *run;
+	MemoryContext old;
+	MemoryContext context;
+	ErrorData  *volatile error = NULL;
+	EvVerdict	volatile verdict = EV_VERDICT_LOST;
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "pg_evidence job",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	run = palloc0(sizeof(Run));
+	run->context = context;
+	run->transaction.session = kind == EV_ATTEMPT_SESSION;
+
+	PG_TRY();
+	{
+		if (claim_job(run, job_id, kind))
+		{
+			ev_pause_at("claimed");
+			read_rows(run);
+			ev_pause_at("read");
+			assemble(run);
+			ev_pause_at("assembled");
+			verdict = stage(run);
+		}
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		ev_transaction_abort(&run->transaction);
+	}
+	PG_END_TRY();
+
+	/* Without a claim there is no attempt that could be recorded as failed. */
+	if (error != NULL && run->claim.attempt == 0)
+	{
+		ev_job_let_go(&run->claim);
+		ReThrowError(error);
+	}
+	if (error != NULL)
+		verdict = record_failure(run, error);
+	if (run->claim.attempt > 0)
+		finish(run, verdict);
+
+	job_id = run->claim.job_id;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return job_id != 0;
+}
+
+/*
+ * The contract is read here and not in the reading transaction, so that that
+ * one touches no table but the log.
+ */
+static bool
+claim_job(Run *run, int64 job_id, EvAttemptKind kind)
+{
+	pg_uuid_t	incarnation;
+	bool		claimed;
+
+	ev_pause_at("claim");
+	ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+	report(run, "claim a job");
+	ev_instance_require(&incarnation);
+	claimed = ev_job_claim(job_id, kind, ev_shmem_boot_id(), &run->claim);
+	if (claimed)
+	{
+		ev_shmem_begin_attempt(&run->claim.token, &run->claim.export_id);
+		if (!ev_export_load_contract(&run->claim.export_id, &run->contract))
+			elog(ERROR, "claimed export has no contract");
+		if (memcmp(&run->contract.incarnation, &incarnation, UUID_LEN) != 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("export belongs to another incarnation of the ledger")));
+		run->producer = ev_producer_create(&run->contract,
+										   ev_tempfile_create(run->context),
+										   run->context);
+	}
+	ev_pause_at("claiming");
+	ev_transaction_commit(&run->transaction);
+	return claimed;
+}
+
+static void
+read_rows(Run *run)
+{
+	ev_transaction_begin(&run->transaction, EV_TRANSACTION_SNAPSHOT);
+	report(run, psprintf("read export %s", export_name(run)));
+	ev_producer_read(run->producer, ev_max_records, at_safe_point, run);
+	ev_producer_write_manifest(run->producer, run->claim.generation);
+	ev_transaction_commit(&run->transaction);
+}
+
+/*
+ * Raising an error is the way to stop: it ends the transaction, and what it
+ * means is decided by the ledger afterwards.
+ */
+static void
+at_safe_point(void *arg, int64 rows_total, int64 rows_done, int64 bytes_done)
+{
+	Run		   *run = arg;
+	TimestampTz now;
+
+	if (ev_shmem_heartbeat(rows_total, rows_done, bytes_done))
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg("export was cancelled")));
+	ev_pause_at("reading");
+	if (rows_done > 0)
+		ev_pause_at("half-read");
+
+	now = GetCurrentTimestamp();
+	if (TimestampDifferenceExceeds(run->last_look, now, SAFE_POINT_MS))
+	{
+		run->last_look = now;
+		look_around(run);
+	}
+}
+
+/*
+ * Make way for a session that waits for the log's table, for instance to drop
+ * the extension.  A session that runs run_once() has no slot in shared memory
+ * through which it could be told of a cancellation, so it asks the ledger.
+ */
+static void
+look_around(Run *run)
+{
+	if (ev_tables_in_the_way(run->contract.table_name))
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("export makes way for a session that waits for table \"%s\"",
+						run->contract.table_name)));
+
+	if (run->transaction.session)
+	{
+		switch (ev_job_check(&run->claim))
+		{
+			case EV_VERDICT_DONE:
+				break;
+			case EV_VERDICT_CANCELLED:
+				ereport(ERROR,
+						(errcode(ERRCODE_QUERY_CANCELED),
+						 errmsg("export was cancelled")));
+				break;
+			case EV_VERDICT_LOST:
+				ereport(ERROR,
+						(errcode(EV_ERRCODE_LOST_LEASE),
+						 errmsg("attempt lost its lease")));
+				break;
+		}
+	}
+}
+
+static void
+assemble(Run *run)
+{
+	const EvRecords *records = ev_producer_records(run->producer);
+
+	run->facts.record_count = ev_producer_count(run->producer);
+	run->facts.records_bytes = (int64) records->bytes;
+	strlcpy(run->facts.records_sha256, records->sha256,
+			sizeof(run->facts.records_sha256));
+
+	run->archive = ev_tempfile_create(run->context);
+	ev_producer_write_archive(run->producer, run->archive,
+							  &run->facts.archive_bytes,
+							  run->facts.archive_sha256);
+	(void) ev_shmem_heartbeat(run->facts.record_count,
+							  run->facts.record_count,
+							  run->facts.archive_bytes);
+}
+
+static EvVerdict
+stage(Run *run)
+{
+	EvVerdict	verdict;
+
+	ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+	report(run, psprintf("store export %s", export_name(run)));
+	store_chunks(run);
+	ev_pause_at("stored");
+	verdict = ev_job_complete(&run->claim, &run->facts);
+	ev_pause_at("completed");
+	if (verdict == EV_VERDICT_DONE)
+		ev_transaction_commit(&run->transaction);
+	else
+		ev_transaction_abort(&run->transaction);
+	return verdict;
+}
+
+/*
+ * Every byte that is stored is read back from the file and hashed on its way,
+ * so what the ledger says about the archive is what the chunks hold.
+ */
+static void
+store_chunks(Run *run)
+{
+	MemoryContext chunk_context;
+	MemoryContext old;
+	unsigned char *data = MemoryContextAlloc(run->context, EV_CHUNK_BYTES);
+	unsigned char sha256[EV_SHA256_BYTES];
+	unsigned char *digests;
+	int32		count;
+	int32		seq;
+	EvError		error;
+
+	count = (int32) ((run->facts.archive_bytes + EV_CHUNK_BYTES - 1) /
+					 EV_CHUNK_BYTES);
+	digests = MemoryContextAlloc(run->context,
+									 (Size) count * EV_SHA256_BYTES);
+	chunk_context = AllocSetContextCreate(run->context, "pg_evidence chunk",
+										  ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(chunk_context);
+	for (seq = 0; seq < count; seq++)
+	{
+		int64		offset = (int64) seq * EV_CHUNK_BYTES;
+		size_t		length = Min(EV_CHUNK_BYTES,
+								 run->facts.archive_bytes - offset);
+
+		CHECK_FOR_INTERRUPTS();
+		if (run->archive->file.read(run->archive, offset, data, length) !=
+			(int64) length)
+		{
+			ev_tempfile_rethrow(run->archive);
+			elog(ERROR, "temporary file is shorter than the archive");
+		}
+		ev_chunk_store(&run->claim, seq, data, length, sha256);
+		memcpy(digests + (Size) seq * EV_SHA256_BYTES, sha256,
+			   EV_SHA256_BYTES);
+		MemoryContextReset(chunk_context);
+		if (ev_shmem_heartbeat(run->facts.record_count,
+							   run->facts.record_count,
+							   run->facts.archive_bytes))
+			break;
+	}
+	MemoryContextSwitchTo(old);
+
+	if (!ev_sha256(digests, (size_t) count * EV_SHA256_BYTES, sha256,
+				   &error))
+		ev_raise(&error);
+	ev_sha256_hex(sha256, run->facts.chunks_sha256);
+	run->facts.chunks = count;
+}
+
+/*
+ * Only an attempt that still owns the export can record its failure; for any
+ * other, the error was a consequence of having lost it.
+ */
+static EvVerdict
+record_failure(Run *run, ErrorData *error)
+{
+	EvFailure	failure = {0};
+	EvVerdict	verdict;
+
+	failure.failure_class = ev_failure_classify(error->sqlerrcode);
+	failure.code = pstrdup(unpack_sql_state(error->sqlerrcode));
+	failure.message = ev_failure_text(error->message);
+	failure.hint = error->hint;
+	failure.record_count = -1;
+	if (error->sqlerrcode == EV_ERRCODE_TOO_MANY_ROWS)
+		failure.record_count = ev_producer_count(run->producer);
+
+	ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+	verdict = ev_job_fail(&run->claim, &failure);
+	ev_transaction_commit(&run->transaction);
+
+	if (verdict == EV_VERDICT_DONE)
+		ereport(WARNING,
+				(errcode(error->sqlerrcode),
+				 errmsg("attempt %d of export %s failed: %s",
+						run->claim.attempt, export_name(run),
+						failure.message)));
+	return verdict;
+}
+
+static void
+finish(Run *run, EvVerdict verdict)
+{
+	if (verdict == EV_VERDICT_CANCELLED)
+	{
+		ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+		ev_job_stopped(&run->claim);
+		ev_transaction_commit(&run->transaction);
+	}
+	ev_shmem_end_attempt();
+	ev_job_let_go(&run->claim);
+
+	if (verdict == EV_VERDICT_CANCELLED)
+		ereport(LOG,
+				(errmsg("attempt %d of export %s stopped: the export was cancelled",
+						run->claim.attempt, export_name(run))));
+	else if (verdict == EV_VERDICT_LOST)
+		ereport(LOG,
+				(errmsg("attempt %d of export %s stopped: it lost its lease",
+						run->claim.attempt, export_name(run))));
+	else if (run->facts.chunks > 0)
+		ereport(LOG,
+				(errmsg("export %s is ready: " INT64_FORMAT " records, " INT64_FORMAT " bytes",
+						export_name(run), run->facts.record_count,
+						run->facts.archive_bytes)));
+}
+
+/*
+ * A session goes on showing the statement that its user sent.
+ */
+static void
+report(Run *run, const char *step)
+{
+	if (!run->transaction.session)
+		pgstat_report_activity(STATE_RUNNING,
+							   psprintf("pg_evidence: %s", step));
+}
+
+static char *
+export_name(Run *run)
+{
+	return DatumGetCString(DirectFunctionCall1(uuid_out,
+											   UUIDPGetDatum(&run->claim.export_id)));
+}
+
+/*
+ * Each dead attempt and each event has a transaction of its own, so that one
+ * that fails does not hold up the others.  Every transaction takes its table
+ * locks without waiting.
+ */
+static bool
+begin_housekeeping(EvTransaction *transaction)
+{
+	ev_transaction_begin(transaction, EV_TRANSACTION_WRITE);
+	if (ev_tables_try_lock())
+		return true;
+	ev_transaction_commit(transaction);
+	return false;
+}
+
+static bool
+recover_all(EvTransaction *transaction, EvRecovery *recovery)
+{
+	EvGoneWorker gone[EV_SLOTS];
+	pg_uuid_t	tokens[EV_SLOTS];
+	bool		clean[EV_SLOTS];
+	int			ngone = ev_shmem_attached() ? ev_shmem_gone_workers(gone) : 0;
+	int			nattempts = 0;
+	bool		found;
+	int			i;
+
+	for (i = 0; i < ngone; i++)
+	{
+		if (!gone[i].has_attempt)
+			continue;
+		tokens[nattempts] = gone[i].token;
+		clean[nattempts++] = gone[i].clean;
+	}
+	do
+	{
+		if (!begin_housekeeping(transaction))
+			return false;
+		found = ev_job_recover_one(ev_shmem_boot_id(), ev_shmem_boot_clean(),
+								   tokens, clean, nattempts, recovery);
+		ev_transaction_commit(transaction);
+	} while (found);
+
+	/* Nothing of theirs is left open, so their slots can be used again. */
+	for (i = 0; i < ngone; i++)
+		ev_shmem_free(gone[i].slot);
+	return true;
+}
+
+static bool
+deliver_all(EvTransaction *transaction)
+{
+	bool		volatile found = true;
+
+	while (found)
+	{
+		int64		event_id = 0;
+		int			volatile code = 0;
+
+		if (!begin_housekeeping(transaction))
+			return false;
+		PG_TRY();
+		{
+			found = ev_outbox_deliver_one(&event_id);
+			ev_transaction_commit(transaction);
+		}
+		PG_CATCH();
+		{
+			code = geterrcode();
+			EmitErrorReport();
+			FlushErrorState();
+			ev_transaction_abort(transaction);
+		}
+		PG_END_TRY();
+
+		if (code != 0 && event_id != 0)
+		{
+			ev_transaction_begin(transaction, EV_TRANSACTION_WRITE);
+			ev_outbox_delivery_failed(event_id, unpack_sql_state(code));
+			ev_transaction_commit(transaction);
+		}
+	}
+	return true;
+}
+
+bool
+ev_run_housekeeping(EvTransaction *transaction)
+{
+	EvRecovery	recovery = {0};
+	pg_uuid_t	incarnation;
+	bool		own;
+
+	if (!begin_housekeeping(transaction))
+		return false;
+	own = ev_instance_current(&incarnation);
+	ev_transaction_commit(transaction);
+	if (!own)
+		return false;
+
+	if (!recover_all(transaction, &recovery) || !deliver_all(transaction))
+		return false;
+	if (recovery.lost > 0)
+		ereport(LOG,
+				(errmsg("recovered " INT64_FORMAT " attempts: " INT64_FORMAT " exports queued again, " INT64_FORMAT " failed, " INT64_FORMAT " had been cancelled",
+						recovery.lost, recovery.requeued, recovery.failed,
+						recovery.stopped)));
+	return true;
+}

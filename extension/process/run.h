@@ -1,0 +1,28 @@
+/*-------------------------------------------------------------------------
+ *
+ * run.h
+ *	  Carry out one job, from the claim to READY.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EV_PROCESS_RUN_H
+#define EV_PROCESS_RUN_H
+
+#include "ledger/job.h"
+#include "process/transaction.h"
+
+/*
+ * Claim the job (0: any that is due) and carry it out in transactions of this
+ * process; its failure is recorded and logged, not raised.  False if there
+ * was nothing to claim.
+ */
+extern bool ev_run_job(int64 job_id, EvAttemptKind kind);
+
+/*
+ * Put back what dead workers left and deliver what is due, in transactions of
+ * their own.  Returns false if the ledger cannot be worked on now: another
+ * session holds its tables, or the incarnation is foreign.
+ */
+extern bool ev_run_housekeeping(EvTransaction *transaction);
+
+#endif							/* EV_PROCESS_RUN_H */
