@@ -1,0 +1,260 @@
+/*-------------------------------------------------------------------------
+ *
+ * download.c
+ *	  Fetch the archive of a ready export into a file, and verify it.
+ *
+ * The order of steps keeps two promises.  No download is recorded in vain:
+ * the temporary file is made before the grant is asked for.  And no file
+ * bears the final name that has not been checked: size and SHA-256 against
+ * the ledger, then the content by the offline verifier, which reads the file
+ * back.
+ *
+ * Chunks come in pages, each a transaction of its own, so a lost connection
+ * costs one page: the next one is asked for on a new connection with the same
+ * grant.  When a grant has run out on the way, a new one is asked for, which
+ * the server records again.  Each time at least one page must have come, so
+ * none of this goes on for ever.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "package/digest.h"
+
+#include "download.h"
+#include "log.h"
+#include "outcome.h"
+#include "progress.h"
+#include "retry.h"
+#include "spool.h"
+
+#define PAGE_CHUNKS 32			/* 2 MiB in chunks of 64 kiB */
+#define RECONNECT_SECONDS 60.0
+
+typedef struct Download
+{
+	EvLedger   *ledger;
+	const char *id;
+	const char *reason;
+	int64_t		size;			/* as the ledger states it */
+	char	   *grant;
+	EvSpoolFile *spool;
+	EvSha256   *hash;
+	int			seq;			/* the next chunk */
+	int64_t		bytes;			/* written so far */
+} Download;
+
+static EvStatus choose_path(const char *output, const char *id, char **path,
+							EvFailure *failure);
+static EvStatus get_grant(Download *download, EvFailure *failure);
+static EvStatus fetch(Download *download, EvFailure *failure);
+static EvStatus check_bytes(Download *download, const EvExport *export,
+							EvFailure *failure);
+static EvStatus check_package(Download *download, EvVerifyReport *report,
+							  EvFailure *failure);
+
+EvStatus
+ev_download(EvLedger *ledger, const char *id, const char *reason,
+			const char *output, bool force, char **path,
+			EvVerifyReport *report, EvFailure *failure)
+{
+	Download	download = {0};
+	EvExportList list;
+	EvError		error;
+	EvStatus	status;
+
+	*path = NULL;
+	ev_report_clear(report);
+	status = ev_ledger_exports(ledger, id, NULL, 1, &list, failure);
+	if (status != EV_STATUS_OK)
+		return status;
+	download.ledger = ledger;
+	download.id = list.exports[0].id;
+	download.reason = reason;
+	download.size = list.exports[0].archive_bytes;
+
+	status = ev_outcome(&list.exports[0], failure);
+	if (status == EV_STATUS_OK)
+		status = choose_path(output, download.id, path, failure);
+	if (status == EV_STATUS_OK)
+		status = ev_spool_file_open(*path, force, &download.spool, failure);
+	if (status == EV_STATUS_OK)
+	{
+		download.hash = ev_sha256_create(&error);
+		if (download.hash == NULL)
+			status = ev_fail_package(failure, NULL, &error);
+	}
+	if (status == EV_STATUS_OK)
+		status = get_grant(&download, failure);
+	if (status == EV_STATUS_OK)
+		status = fetch(&download, failure);
+	ev_progress_end();
+	if (status == EV_STATUS_OK)
+		status = check_bytes(&download, &list.exports[0], failure);
+	if (status == EV_STATUS_OK)
+		status = check_package(&download, report, failure);
+	if (status == EV_STATUS_OK)
+		status = ev_spool_file_keep(download.spool, failure);
+
+	ev_spool_file_close(download.spool);
+	ev_sha256_free(download.hash);
+	ev_ledger_forget(download.grant);
+	ev_export_list_free(&list);
+	return status;
+}
+
+/* The name of the file; a directory gets the default name inside it. */
+static EvStatus
+choose_path(const char *output, const char *id, char **path,
+			EvFailure *failure)
+{
+	struct stat status;
+	int			length;
+
+	if (output == NULL)
+		length = asprintf(path, "evidence-%s.zip", id);
+	else if (stat(output, &status) == 0 && S_ISDIR(status.st_mode))
+		length = asprintf(path, "%s/evidence-%s.zip", output, id);
+	else
+		length = asprintf(path, "%s", output);
+	if (length < 0)
+	{
+		*path = NULL;
+		return ev_fail(failure, EV_STATUS_INTERNAL, NULL, "out of memory");
+	}
+	return EV_STATUS_OK;
+}
+
+static EvStatus
+attempt_grant(void *arg, EvFailure *failure)
+{
+	Download   *download = arg;
+
+	return ev_ledger_grant(download->ledger, download->id, download->reason,
+						   &download->grant, failure);
+}
+
+/*
+ * A grant whose answer was lost is recorded but never used, so asking again
+ * does no harm.
+ */
+static EvStatus
+get_grant(Download *download, EvFailure *failure)
+{
+	ev_ledger_forget(download->grant);
+	download->grant = NULL;
+	return ev_retry_run(download->ledger, true, attempt_grant, download,
+						failure);
+}
+
+static EvStatus
+mismatch(EvFailure *failure, const char *text)
+{
+	ev_fail(failure, EV_STATUS_MISMATCH, "the download is not what the ledger records",
+			"%s", text);
+	snprintf(failure->sqlstate, sizeof(failure->sqlstate), "PE006");
+	return ev_fail_hint(failure, "Nothing was kept. Try once more; if it happens again, tell the administrator: evidence.verify_audit_export() examines the archive in the server.");
+}
+
+/* An EvChunkFunction: append to the file. */
+static EvStatus
+take_chunk(void *arg, int seq, const void *data, size_t length,
+		   EvFailure *failure)
+{
+	Download   *download = arg;
+	EvError		error;
+	EvStatus	status;
+
+	if ((int64_t) length > download->size - download->bytes)
+		return mismatch(failure, "more bytes came than the ledger states");
+	status = ev_spool_file_write(download->spool, data, length, failure);
+	if (status != EV_STATUS_OK)
+		return status;
+	if (!ev_sha256_update(download->hash, data, length, &error))
+		return ev_fail_package(failure, NULL, &error);
+	download->bytes += (int64_t) length;
+	download->seq = seq + 1;
+	return EV_STATUS_OK;
+}
+
+static EvStatus
+fetch(Download *download, EvFailure *failure)
+{
+	int			lost_at = -1;	/* chunk at which the last loss happened */
+	int			granted_at = 0; /* first chunk under the current grant */
+	int			given = PAGE_CHUNKS;
+
+	while (given == PAGE_CHUNKS)
+	{
+		EvStatus	status;
+
+		ev_progress_download(download->bytes, download->size);
+		status = ev_ledger_fetch(download->ledger, download->grant,
+								 download->seq, PAGE_CHUNKS, take_chunk,
+								 download, &given, failure);
+		if (status == EV_STATUS_OK)
+			continue;
+		if (ev_ledger_lost(download->ledger) && download->seq > lost_at)
+		{
+			lost_at = download->seq;
+			ev_log_note("connection lost after %" PRId64 " bytes, connecting again",
+						download->bytes);
+			status = ev_retry_reconnect(download->ledger, RECONNECT_SECONDS,
+										failure);
+		}
+		else if ((status == EV_STATUS_GONE || status == EV_STATUS_DENIED ||
+				  status == EV_STATUS_STATE) && download->seq > granted_at)
+		{
+			granted_at = download->seq;
+			status = get_grant(download, failure);
+		}
+		if (status != EV_STATUS_OK)
+			return status;
+		given = PAGE_CHUNKS;
+	}
+	ev_progress_download(download->bytes, download->size);
+	return EV_STATUS_OK;
+}
+
+/* Size and SHA-256 against the ledger. */
+static EvStatus
+check_bytes(Download *download, const EvExport *export, EvFailure *failure)
+{
+	unsigned char digest[EV_SHA256_BYTES];
+	char		hex[EV_SHA256_HEX];
+	EvError		error;
+
+	if (download->bytes != download->size)
+		return mismatch(failure, "fewer bytes came than the ledger states");
+	if (!ev_sha256_finish(download->hash, digest, &error))
+		return ev_fail_package(failure, NULL, &error);
+	ev_sha256_hex(digest, hex);
+	if (export->archive_sha256 == NULL ||
+		strcmp(hex, export->archive_sha256) != 0)
+		return mismatch(failure, "its SHA-256 is another one");
+	return EV_STATUS_OK;
+}
+
+/* The content, as it is on disk now. */
+static EvStatus
+check_package(Download *download, EvVerifyReport *report, EvFailure *failure)
+{
+	EvStatus	status;
+
+	status = ev_verify(ev_spool_file_descriptor(download->spool),
+					   download->id, report, failure);
+	if (status != EV_STATUS_OK || report->nfaults == 0)
+		return status;
+	ev_fail(failure, EV_STATUS_MISMATCH, "the package is not intact",
+			"%s: %s", ev_check_name(report->faults[0].check),
+			report->faults[0].text);
+	snprintf(failure->sqlstate, sizeof(failure->sqlstate), "PE006");
+	snprintf(failure->detail, sizeof(failure->detail),
+			 "The verifier found %d faults; nothing was kept.",
+			 report->nfaults);
+	return EV_STATUS_MISMATCH;
+}
