@@ -15,7 +15,6 @@
 
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/fmgrprotos.h"
 
 #include "api/call.h"
 
@@ -142,10 +141,4 @@ ev_call_export_id(FunctionCallInfo fcinfo, int argument)
 				 errmsg("export_id must not be null"),
 				 errhint("Pass the id that request_audit_export() returned.")));
 	return PG_GETARG_UUID_P(argument);
-}
-
-char *
-ev_call_uuid_text(const pg_uuid_t *id)
-{
-	return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(id)));
 }

@@ -57,9 +57,6 @@ extern char *ev_call_required_text(FunctionCallInfo fcinfo, int argument,
 /* An export id argument, which must be there. */
 extern pg_uuid_t *ev_call_export_id(FunctionCallInfo fcinfo, int argument);
 
-/* The text of a uuid. */
-extern char *ev_call_uuid_text(const pg_uuid_t *id);
-
 /* Longest purpose or reason, in bytes. */
 #define EV_REASON_LIMIT 2000
 

@@ -53,7 +53,7 @@ ev_sql_cancel_audit_export(PG_FUNCTION_ARGS)
 					 errmsg("could not cancel the export: it changed at the same moment"),
 					 errhint("Run the transaction again.")));
 		ev_audit_append_action("audit_export.cancel", call.role,
-							   call.session_role, ev_call_uuid_text(id),
+							   call.session_role, ev_export_id_text(id),
 							   reason);
 		ev_cancel_at_commit(id);
 	}
@@ -88,7 +88,7 @@ ev_sql_revoke_audit_export(PG_FUNCTION_ARGS)
 					 errmsg("could not revoke the export: it changed at the same moment"),
 					 errhint("Run the transaction again.")));
 		ev_audit_append_action("audit_export.revoke", call.role,
-							   call.session_role, ev_call_uuid_text(id),
+							   call.session_role, ev_export_id_text(id),
 							   reason);
 	}
 	ev_call_end(&call);

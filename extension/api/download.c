@@ -78,7 +78,7 @@ ev_sql_grant_audit_export_download(PG_FUNCTION_ARGS)
 	(void) ev_grant_create(id, &status, sha256, call.role, call.session_role,
 						   reason);
 	ev_audit_append_action("audit_export.download", call.role,
-						   call.session_role, ev_call_uuid_text(id), reason);
+						   call.session_role, ev_export_id_text(id), reason);
 	ev_call_end(&call);
 	PG_RETURN_TEXT_P(cstring_to_text(secret));
 }
@@ -195,8 +195,11 @@ begin_fetch(FunctionCallInfo fcinfo)
 {
 	Fetch	   *fetch = palloc0(sizeof(Fetch));
 	char	   *secret = ev_call_text(fcinfo, 0);
-	int32		max_chunks = PG_ARGISNULL(2) ? PG_INT32_MAX : PG_GETARG_INT32(2);
+	int32		max_chunks = PG_INT32_MAX;
 	EvError		error;
+
+	if (!PG_ARGISNULL(2))
+		max_chunks = PG_GETARG_INT32(2);
 
 	if (RecoveryInProgress())
 		ereport(ERROR,

@@ -122,7 +122,7 @@ ev_sql_request_audit_export(PG_FUNCTION_ARGS)
 		ev_export_check_combination(&contract.export_id);
 		ev_audit_append_action("audit_export.request", call.role,
 							   call.session_role,
-							   ev_call_uuid_text(&contract.export_id),
+							   ev_export_id_text(&contract.export_id),
 							   contract.purpose);
 		ev_wakeup_at_commit();
 		*id = contract.export_id;
@@ -273,7 +273,7 @@ find_earlier(const EvContract *contract, const char *key, pg_uuid_t *id)
 				(errcode(EV_ERRCODE_CONFLICT),
 				 errmsg("idempotency key was used for another request"),
 				 errdetail("It belongs to export \"%s\", which has other parameters.",
-						   ev_call_uuid_text(id)),
+						   ev_export_id_text(id)),
 				 errhint("Repeat that request unchanged to get its id, or use a new key.")));
 	return true;
 }

@@ -12,11 +12,11 @@
  */
 #include "postgres.h"
 
-#include "executor/spi.h"
 #include "nodes/parsenodes.h"
 
 #include "api/call.h"
 #include "ledger/instance.h"
+#include "ledger/statement.h"
 #include "process/run.h"
 
 PG_FUNCTION_INFO_V1(ev_sql_run_once);
@@ -39,8 +39,7 @@ ev_sql_run_once(PG_FUNCTION_ARGS)
 	ev_instance_require(&incarnation);
 	ev_call_end(&call);
 
-	if (SPI_connect_ext(SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect_ext failed");
+	ev_statements_begin_procedure();
 	transaction.session = true;
 	if (!ev_run_housekeeping(&transaction))
 		ereport(ERROR,
@@ -48,7 +47,6 @@ ev_sql_run_once(PG_FUNCTION_ARGS)
 				 errmsg("another session holds the tables of the ledger"),
 				 errhint("Run it again later.")));
 	(void) ev_run_job(0, EV_ATTEMPT_SESSION);
-	if (SPI_finish() != SPI_OK_FINISH)
-		elog(ERROR, "SPI_finish failed");
+	ev_statements_end();
 	PG_RETURN_VOID();
 }

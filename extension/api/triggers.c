@@ -15,9 +15,9 @@
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "commands/trigger.h"
-#include "executor/spi.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/xid8.h"
 
@@ -26,10 +26,7 @@
 #include "ledger/states.h"
 
 static TriggerData *trigger_data(FunctionCallInfo fcinfo);
-static char *text_attribute(HeapTuple tuple, TupleDesc descriptor,
-							const char *name);
-static int64 int8_attribute(HeapTuple tuple, TupleDesc descriptor,
-							const char *name);
+static Datum attribute(TriggerData *data, HeapTuple tuple, const char *name);
 static bool is_mutable(Trigger *trigger, const char *column);
 static void check_contract(TriggerData *data);
 static void check_move(TriggerData *data);
@@ -57,20 +54,21 @@ Datum
 ev_sql_stamp_audit_row(PG_FUNCTION_ARGS)
 {
 	TriggerData *data = trigger_data(fcinfo);
-	TupleDesc	descriptor = data->tg_relation->rd_att;
-	int			column = SPI_fnumber(descriptor, "recorded_xid");
+	int			column = get_attnum(RelationGetRelid(data->tg_relation),
+									"recorded_xid");
 	Datum		value;
 	bool		isnull = false;
 
-	if (column <= 0)
+	if (column == InvalidAttrNumber)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_COLUMN),
 				 errmsg("table \"%s\" has no column \"recorded_xid\"",
 						RelationGetRelationName(data->tg_relation))));
 	value = FullTransactionIdGetDatum(GetTopFullTransactionId());
 	return PointerGetDatum(heap_modify_tuple_by_cols(data->tg_trigtuple,
-													 descriptor, 1, &column,
-													 &value, &isnull));
+													 data->tg_relation->rd_att,
+													 1, &column, &value,
+													 &isnull));
 }
 
 Datum
@@ -109,24 +107,14 @@ ev_sql_guard_fact(PG_FUNCTION_ARGS)
 	return PointerGetDatum(data->tg_newtuple);
 }
 
-static char *
-text_attribute(HeapTuple tuple, TupleDesc descriptor, const char *name)
+/* A column that is never null. */
+static Datum
+attribute(TriggerData *data, HeapTuple tuple, const char *name)
 {
+	AttrNumber	column = get_attnum(RelationGetRelid(data->tg_relation), name);
 	bool		isnull;
-	Datum		value = heap_getattr(tuple, SPI_fnumber(descriptor, name),
-									 descriptor, &isnull);
 
-	return isnull ? "" : TextDatumGetCString(value);
-}
-
-static int64
-int8_attribute(HeapTuple tuple, TupleDesc descriptor, const char *name)
-{
-	bool		isnull;
-	Datum		value = heap_getattr(tuple, SPI_fnumber(descriptor, name),
-									 descriptor, &isnull);
-
-	return isnull ? 0 : DatumGetInt64(value);
+	return heap_getattr(tuple, column, data->tg_relation->rd_att, &isnull);
 }
 
 /* The first argument of the trigger is the fact, the others are columns. */
@@ -151,14 +139,14 @@ check_contract(TriggerData *data)
 
 	for (i = 0; i < descriptor->natts; i++)
 	{
-		Form_pg_attribute attribute = TupleDescAttr(descriptor, i);
+		Form_pg_attribute column = TupleDescAttr(descriptor, i);
 		Datum		before;
 		Datum		after;
 		bool		null_before;
 		bool		null_after;
 
-		if (attribute->attisdropped ||
-			is_mutable(data->tg_trigger, NameStr(attribute->attname)))
+		if (column->attisdropped ||
+			is_mutable(data->tg_trigger, NameStr(column->attname)))
 			continue;
 		before = heap_getattr(data->tg_trigtuple, i + 1, descriptor,
 							  &null_before);
@@ -166,12 +154,12 @@ check_contract(TriggerData *data)
 							 &null_after);
 		if (null_before != null_after ||
 			(!null_before && !datum_image_eq(before, after,
-											 attribute->attbyval,
-											 attribute->attlen)))
+											 column->attbyval,
+											 column->attlen)))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("cannot change column \"%s\" of table \"%s\": it is part of the contract",
-							NameStr(attribute->attname),
+							NameStr(column->attname),
 							RelationGetRelationName(data->tg_relation)),
 					 errhint("Request a new export instead.")));
 	}
@@ -184,13 +172,14 @@ check_contract(TriggerData *data)
 static void
 check_move(TriggerData *data)
 {
-	TupleDesc	descriptor = data->tg_relation->rd_att;
-	char	   *from = text_attribute(data->tg_trigtuple, descriptor, "state");
-	char	   *to = text_attribute(data->tg_newtuple, descriptor, "state");
-	int64		before = int8_attribute(data->tg_trigtuple, descriptor,
-										"version");
-	int64		after = int8_attribute(data->tg_newtuple, descriptor,
-									   "version");
+	char	   *from = TextDatumGetCString(attribute(data, data->tg_trigtuple,
+													 "state"));
+	char	   *to = TextDatumGetCString(attribute(data, data->tg_newtuple,
+												   "state"));
+	int64		before = DatumGetInt64(attribute(data, data->tg_trigtuple,
+												 "version"));
+	int64		after = DatumGetInt64(attribute(data, data->tg_newtuple,
+												"version"));
 	bool		moves = strcmp(from, to) != 0;
 	EvFact		fact;
 

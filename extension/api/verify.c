@@ -151,7 +151,7 @@ static void
 check_archive(ReturnSetInfo *result, const EvExportStatus *status)
 {
 	bool		available = strcmp(status->state, "READY") == 0 &&
-		status->expires_at > ev_clock_now();
+	status->expires_at > ev_clock_now();
 
 	if (!available && !ev_chunks_exist(status))
 	{

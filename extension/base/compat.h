@@ -20,7 +20,7 @@
 #error pg_evidence is not supported on 32-bit platforms
 #endif
 
-/* PostgreSQL 18 shows a module's name and version in pg_get_loaded_modules(). */
+/* PostgreSQL 18 shows a module's name and version. */
 #if PG_VERSION_NUM >= 180000
 #define EV_MODULE_MAGIC \
 	PG_MODULE_MAGIC_EXT(.name = "pg_evidence", .version = EV_VERSION)

@@ -21,7 +21,8 @@ typedef enum EvCapability
 	(EV_REQUESTER | EV_OPERATOR | EV_AUDITOR | EV_WRITER | EV_UPLOADER)
 
 /* False if name is no capability. */
-extern bool ev_capability_from_name(const char *name, EvCapability *capability);
+extern bool ev_capability_from_name(const char *name,
+									EvCapability *capability);
 
 /*
  * All capabilities of a role, by itself or as a member that inherits, in the

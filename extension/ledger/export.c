@@ -32,6 +32,12 @@
 
 static void read_contract(EvContract *contract);
 
+char *
+ev_export_id_text(const pg_uuid_t *id)
+{
+	return DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(id)));
+}
+
 bool
 ev_source_load(const char *name, EvSource *source)
 {
@@ -416,7 +422,6 @@ ev_export_check_combination(const pg_uuid_t *id)
 				 errmsg("illegal combination of export %s, job %s and event %s",
 						export, job ? job : "none", event ? event : "none"),
 				 errdetail("Export \"%s\".",
-						   DatumGetCString(DirectFunctionCall1(uuid_out,
-															   UUIDPGetDatum(id)))),
+						   ev_export_id_text(id)),
 				 errhint("Nothing was changed. Compare the rows of the export, its job and its event with view evidence.state_combination.")));
 }

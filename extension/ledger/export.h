@@ -71,6 +71,9 @@ typedef struct EvSource
 	char	   *consistency;
 } EvSource;
 
+/* The text of an export's id (or of any uuid). */
+extern char *ev_export_id_text(const pg_uuid_t *id);
+
 /* False if there is no such source. */
 extern bool ev_source_load(const char *name, EvSource *source);
 

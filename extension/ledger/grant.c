@@ -30,7 +30,7 @@
 
 int64
 ev_grant_create(const pg_uuid_t *export_id, const EvExportStatus *status,
-				const unsigned char secret_sha256[EV_SHA256_BYTES],
+				const unsigned char *secret_sha256,
 				const char *subject, const char *session_role,
 				const char *reason)
 {
@@ -72,7 +72,7 @@ ev_grant_create(const pg_uuid_t *export_id, const EvExportStatus *status,
 }
 
 EvGrantAnswer
-ev_grant_check(const unsigned char secret_sha256[EV_SHA256_BYTES],
+ev_grant_check(const unsigned char *secret_sha256,
 			   const char *subject, EvGrant *grant)
 {
 	static EvStatement find = {

@@ -21,7 +21,7 @@ typedef enum EvGrantAnswer
 	EV_GRANT_UNCOMMITTED,		/* written by this very transaction */
 	EV_GRANT_EXPIRED,			/* the grant's time is over */
 	EV_GRANT_REVOKED,			/* withdrawn */
-	EV_GRANT_ARCHIVE_GONE		/* the archive is expired, revoked or another */
+	EV_GRANT_ARCHIVE_GONE		/* the archive expired or was revoked */
 } EvGrantAnswer;
 
 typedef struct EvGrant
@@ -32,12 +32,13 @@ typedef struct EvGrant
 } EvGrant;
 
 /*
- * Write a grant under the digest of its secret, with its row of history;
+ * Write a grant under the digest (EV_SHA256_BYTES) of its secret, with its
+ * row of history;
  * returns its number.
  */
 extern int64 ev_grant_create(const pg_uuid_t *export_id,
 							 const EvExportStatus *status,
-							 const unsigned char secret_sha256[EV_SHA256_BYTES],
+							 const unsigned char *secret_sha256,
 							 const char *subject, const char *session_role,
 							 const char *reason);
 
@@ -45,7 +46,7 @@ extern int64 ev_grant_create(const pg_uuid_t *export_id,
  * Look a grant up in the newest snapshot and make sure that it, and hence
  * the audit row of its transaction, is flushed to disk.
  */
-extern EvGrantAnswer ev_grant_check(const unsigned char secret_sha256[EV_SHA256_BYTES],
+extern EvGrantAnswer ev_grant_check(const unsigned char *secret_sha256,
 									const char *subject, EvGrant *grant);
 
 #endif							/* EV_LEDGER_GRANT_H */

@@ -34,7 +34,7 @@ typedef void (*EvSafePointFunction) (void *arg);
 extern uint64 ev_reader_count(const EvContract *contract,
 							  EvSafePointFunction safe_point, void *arg);
 
-/* Hand each of them to row, ordered by (created_at, id); returns the number. */
+/* Hand each of them to row, by (created_at, id); returns the number. */
 extern uint64 ev_reader_rows(const EvContract *contract, EvRowFunction row,
 							 EvSafePointFunction safe_point, void *arg);
 

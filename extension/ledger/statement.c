@@ -154,6 +154,27 @@ ev_statements_end(void)
 		elog(ERROR, "SPI_finish failed: %s", SPI_result_code_string(rc));
 }
 
+void
+ev_statements_begin_procedure(void)
+{
+	int			rc = SPI_connect_ext(SPI_OPT_NONATOMIC);
+
+	if (rc != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect_ext failed: %s", SPI_result_code_string(rc));
+}
+
+void
+ev_statements_commit(void)
+{
+	SPI_commit();
+}
+
+void
+ev_statements_rollback(void)
+{
+	SPI_rollback();
+}
+
 static void
 prepare(EvStatement *statement, EvParameters *p)
 {
@@ -297,7 +318,7 @@ ev_result_datum(uint64 row, int column, bool *isnull)
 	return SPI_datumTransfer(value, by_value, length);
 }
 
-char **
+char	  **
 ev_result_texts(uint64 row, int column, int *count)
 {
 	bool		isnull;

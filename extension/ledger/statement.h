@@ -47,7 +47,8 @@ extern void ev_add_time(EvParameters *p, TimestampTz value);
 extern void ev_add_xid8(EvParameters *p, FullTransactionId value);
 extern void ev_add_jsonb(EvParameters *p, Jsonb *value);
 extern void ev_add_bytes(EvParameters *p, const void *data, size_t length);
-extern void ev_add_texts(EvParameters *p, const char *const *values, int count);
+extern void ev_add_texts(EvParameters *p, const char *const *values,
+						 int count);
 extern void ev_add_datum(EvParameters *p, Oid type, Datum value);
 extern void ev_add_uuids(EvParameters *p, const pg_uuid_t *values, int count);
 
@@ -58,6 +59,14 @@ extern void ev_add_uuids(EvParameters *p, const pg_uuid_t *values, int count);
  */
 extern void ev_statements_begin(void);
 extern void ev_statements_end(void);
+
+/*
+ * For a procedure that commits inside: the outermost level, and the ends of
+ * the session's transactions within it.
+ */
+extern void ev_statements_begin_procedure(void);
+extern void ev_statements_commit(void);
+extern void ev_statements_rollback(void);
 
 /* Run a statement in the transaction's own snapshot; returns its rows. */
 extern uint64 ev_statement_run(EvStatement *statement, EvParameters *p);

@@ -62,6 +62,7 @@ static bool find_directory(const EvFile *in, int64_t size,
 						   Directory *directory, EvError *error);
 static bool find_directory64(const EvFile *in, int64_t size,
 							 Directory *directory, EvError *error);
+static bool agree(uint64_t narrow, uint64_t full, uint64_t wide);
 static bool read_central(const EvFile *in, int64_t size, uint64_t offset,
 						 Header *header, EvError *error);
 static bool read_local(const EvFile *in, int64_t size, uint64_t offset,
@@ -150,25 +151,32 @@ find_directory(const EvFile *in, int64_t size, Directory *directory,
 	directory->entries = get16(end + 10);
 	directory->size = get32(end + 12);
 	directory->offset = get32(end + 16);
-	if (directory->entries == FULL16 || directory->size == FULL32 ||
-		directory->offset == FULL32)
-		return find_directory64(in, size, directory, error);
-	return true;
+	return find_directory64(in, size, directory, error);
 }
 
+/*
+ * libzip writes a ZIP64 end record whenever a member needs 64 bits, even if
+ * the plain end record could hold all its own values.  Both must agree.
+ */
 static bool
 find_directory64(const EvFile *in, int64_t size, Directory *directory,
 				 EvError *error)
 {
 	unsigned char locator[LOCATOR_SIZE];
 	unsigned char end[END64_SIZE];
+	bool		needed;
 
+	needed = directory->entries == FULL16 || directory->size == FULL32 ||
+		directory->offset == FULL32;
 	if (directory->end < LOCATOR_SIZE + END64_SIZE)
-		return ev_error_set(error, EV_ERROR_FORMAT,
-							"archive has no ZIP64 end record");
+		return !needed || ev_error_set(error, EV_ERROR_FORMAT,
+									   "archive has no ZIP64 end record");
 	if (!read_exact(in, size, directory->end - LOCATOR_SIZE, locator,
 					LOCATOR_SIZE, error))
 		return false;
+	if (!needed && memcmp(locator, "PK\6\7", 4) != 0)
+		return true;
+
 	directory->end -= LOCATOR_SIZE + END64_SIZE;
 	if (!read_exact(in, size, directory->end, end, END64_SIZE, error))
 		return false;
@@ -176,7 +184,10 @@ find_directory64(const EvFile *in, int64_t size, Directory *directory,
 		get64(locator + 8) != directory->end || get32(locator + 16) != 1 ||
 		memcmp(end, "PK\6\6", 4) != 0 || get64(end + 4) != END64_SIZE - 12 ||
 		get32(end + 16) != 0 || get32(end + 20) != 0 ||
-		get64(end + 24) != get64(end + 32))
+		get64(end + 24) != get64(end + 32) ||
+		!agree(directory->entries, FULL16, get64(end + 32)) ||
+		!agree(directory->size, FULL32, get64(end + 40)) ||
+		!agree(directory->offset, FULL32, get64(end + 48)))
 		return ev_error_set(error, EV_ERROR_FORMAT,
 							"archive has a damaged ZIP64 end record");
 
@@ -184,6 +195,13 @@ find_directory64(const EvFile *in, int64_t size, Directory *directory,
 	directory->size = get64(end + 40);
 	directory->offset = get64(end + 48);
 	return true;
+}
+
+/* A field of the plain end record, against the same one in 64 bits. */
+static bool
+agree(uint64_t narrow, uint64_t full, uint64_t wide)
+{
+	return narrow == (wide < full ? wide : full);
 }
 
 static bool

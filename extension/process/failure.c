@@ -76,10 +76,12 @@ ev_failure_text(const char *message)
 	/* Without the rules nothing of the message can be trusted. */
 	if (found < 0)
 		text = pstrdup("see the error code");
+
 	else if (found > 0)
 		text = pstrdup(redacted.data);
+
 	ev_buffer_free(&redacted);
 
-	text[pg_mbcliplen(text, strlen(text), EV_FAILURE_TEXT)] = '\0';
+	text[		pg_mbcliplen(text, strlen(text), EV_FAILURE_TEXT)] = '\0';
 	return text;
 }

@@ -8,7 +8,7 @@
 #ifndef EV_PROCESS_LAUNCHER_H
 #define EV_PROCESS_LAUNCHER_H
 
-/* Register the launcher; called from _PG_init while libraries are preloaded. */
+/* Register the launcher; called while libraries are preloaded. */
 extern void ev_launcher_register(void);
 
 extern PGDLLEXPORT void ev_launcher_main(Datum main_arg);

@@ -22,7 +22,6 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
-#include "utils/uuid.h"
 
 #include "base/errors.h"
 #include "process/producer.h"
@@ -109,7 +108,7 @@ static void
 on_reset(MemoryContext context, MemoryContextCallbackFunction func, void *arg)
 {
 	MemoryContextCallback *callback =
-		MemoryContextAllocZero(context, sizeof(MemoryContextCallback));
+	MemoryContextAllocZero(context, sizeof(MemoryContextCallback));
 
 	callback->func = func;
 	callback->arg = arg;
@@ -400,9 +399,7 @@ ev_producer_write_manifest(EvProducer *producer, int generation)
 	EvManifest	manifest = {0};
 
 	ev_producer_request(contract, &manifest.request);
-	manifest.export_id =
-		DatumGetCString(DirectFunctionCall1(uuid_out,
-											UUIDPGetDatum(&contract->export_id)));
+	manifest.export_id = ev_export_id_text(&contract->export_id);
 	manifest.generation = generation;
 	manifest.requested_by = to_utf8(contract->requested_by);
 	manifest.requested_at = contract->requested_at;

@@ -25,10 +25,8 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
-#include "utils/uuid.h"
 
 #include "base/clock.h"
 #include "base/errors.h"
@@ -51,6 +49,7 @@ typedef struct Run
 	MemoryContext context;		/* lives as long as the job */
 	EvTransaction transaction;
 	EvClaim		claim;
+	char	   *name;			/* the export's id */
 	EvContract	contract;
 	EvProducer *producer;
 	EvTempFile *archive;
@@ -69,7 +68,6 @@ static void store_chunks(Run *run);
 static EvVerdict record_failure(Run *run, ErrorData *error);
 static void finish(Run *run, EvVerdict verdict);
 static void report(Run *run, const char *step);
-static char *export_name(Run *run);
 static bool begin_housekeeping(EvTransaction *transaction);
 static bool recover_all(EvTransaction *transaction, EvRecovery *recovery);
 static bool deliver_all(EvTransaction *transaction);
@@ -81,7 +79,7 @@ ev_run_job(int64 job_id, EvAttemptKind kind)
 	MemoryContext old;
 	MemoryContext context;
 	ErrorData  *volatile error = NULL;
-	EvVerdict	volatile verdict = EV_VERDICT_LOST;
+	EvVerdict volatile verdict = EV_VERDICT_LOST;
 
 	context = AllocSetContextCreate(CurrentMemoryContext, "pg_evidence job",
 									ALLOCSET_DEFAULT_SIZES);
@@ -145,6 +143,7 @@ claim_job(Run *run, int64 job_id, EvAttemptKind kind)
 	claimed = ev_job_claim(job_id, kind, ev_shmem_boot_id(), &run->claim);
 	if (claimed)
 	{
+		run->name = ev_export_id_text(&run->claim.export_id);
 		ev_shmem_begin_attempt(&run->claim.token, &run->claim.export_id);
 		if (!ev_export_load_contract(&run->claim.export_id, &run->contract))
 			elog(ERROR, "claimed export has no contract");
@@ -165,7 +164,7 @@ static void
 read_rows(Run *run)
 {
 	ev_transaction_begin(&run->transaction, EV_TRANSACTION_SNAPSHOT);
-	report(run, psprintf("read export %s", export_name(run)));
+	report(run, psprintf("read export %s", run->name));
 	ev_producer_read(run->producer, ev_max_records, at_safe_point, run);
 	ev_producer_write_manifest(run->producer, run->claim.generation);
 	ev_transaction_commit(&run->transaction);
@@ -256,7 +255,7 @@ stage(Run *run)
 	EvVerdict	verdict;
 
 	ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
-	report(run, psprintf("store export %s", export_name(run)));
+	report(run, psprintf("store export %s", run->name));
 	store_chunks(run);
 	ev_pause_at("stored");
 	verdict = ev_job_complete(&run->claim, &run->facts);
@@ -287,7 +286,7 @@ store_chunks(Run *run)
 	count = (int32) ((run->facts.archive_bytes + EV_CHUNK_BYTES - 1) /
 					 EV_CHUNK_BYTES);
 	digests = MemoryContextAlloc(run->context,
-									 (Size) count * EV_SHA256_BYTES);
+								 (Size) count * EV_SHA256_BYTES);
 	chunk_context = AllocSetContextCreate(run->context, "pg_evidence chunk",
 										  ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(chunk_context);
@@ -348,7 +347,7 @@ record_failure(Run *run, ErrorData *error)
 		ereport(WARNING,
 				(errcode(error->sqlerrcode),
 				 errmsg("attempt %d of export %s failed: %s",
-						run->claim.attempt, export_name(run),
+						run->claim.attempt, run->name,
 						failure.message)));
 	return verdict;
 }
@@ -368,15 +367,15 @@ finish(Run *run, EvVerdict verdict)
 	if (verdict == EV_VERDICT_CANCELLED)
 		ereport(LOG,
 				(errmsg("attempt %d of export %s stopped: the export was cancelled",
-						run->claim.attempt, export_name(run))));
+						run->claim.attempt, run->name)));
 	else if (verdict == EV_VERDICT_LOST)
 		ereport(LOG,
 				(errmsg("attempt %d of export %s stopped: it lost its lease",
-						run->claim.attempt, export_name(run))));
+						run->claim.attempt, run->name)));
 	else if (run->facts.chunks > 0)
 		ereport(LOG,
 				(errmsg("export %s is ready: " INT64_FORMAT " records, " INT64_FORMAT " bytes",
-						export_name(run), run->facts.record_count,
+						run->name, run->facts.record_count,
 						run->facts.archive_bytes)));
 }
 
@@ -389,13 +388,6 @@ report(Run *run, const char *step)
 	if (!run->transaction.session)
 		pgstat_report_activity(STATE_RUNNING,
 							   psprintf("pg_evidence: %s", step));
-}
-
-static char *
-export_name(Run *run)
-{
-	return DatumGetCString(DirectFunctionCall1(uuid_out,
-											   UUIDPGetDatum(&run->claim.export_id)));
 }
 
 /*
@@ -449,12 +441,12 @@ recover_all(EvTransaction *transaction, EvRecovery *recovery)
 static bool
 deliver_all(EvTransaction *transaction)
 {
-	bool		volatile found = true;
+	bool volatile found = true;
 
 	while (found)
 	{
 		int64		event_id = 0;
-		int			volatile code = 0;
+		int volatile code = 0;
 
 		if (!begin_housekeeping(transaction))
 			return false;

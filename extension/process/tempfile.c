@@ -34,7 +34,7 @@ ev_tempfile_create(MemoryContext context)
 	EvTempFile *tempfile = MemoryContextAllocZero(context,
 												  sizeof(EvTempFile));
 	MemoryContextCallback *callback =
-		MemoryContextAllocZero(context, sizeof(MemoryContextCallback));
+	MemoryContextAllocZero(context, sizeof(MemoryContextCallback));
 
 	tempfile->file.arg = tempfile;
 	tempfile->file.read = read_bytes;
@@ -58,7 +58,7 @@ static int64_t
 read_bytes(void *arg, int64_t offset, void *data, size_t length)
 {
 	EvTempFile *tempfile = arg;
-	int64_t		volatile result = -1;
+	int64_t volatile result = -1;
 
 	PG_TRY();
 	{
@@ -81,7 +81,7 @@ static bool
 write_bytes(void *arg, int64_t offset, const void *data, size_t length)
 {
 	EvTempFile *tempfile = arg;
-	bool		volatile done = false;
+	bool volatile done = false;
 
 	PG_TRY();
 	{

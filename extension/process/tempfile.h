@@ -18,7 +18,7 @@ typedef struct EvTempFile
 	EvFile		file;			/* for the package code */
 	File		vfd;
 	MemoryContext context;
-	ErrorData  *error;			/* what a callback caught, to be raised later */
+	ErrorData  *error;			/* what a callback caught */
 } EvTempFile;
 
 /* Make one; it is closed and gone when context is reset or deleted. */

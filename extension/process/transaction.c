@@ -21,10 +21,10 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "executor/spi.h"
 #include "pgstat.h"
 #include "utils/snapmgr.h"
 
+#include "ledger/statement.h"
 #include "process/transaction.h"
 
 void
@@ -33,7 +33,7 @@ ev_transaction_begin(EvTransaction *transaction, EvTransactionMode mode)
 	transaction->context = CurrentMemoryContext;
 
 	if (transaction->session)
-		SPI_commit();
+		ev_statements_commit();
 	else
 	{
 		SetCurrentStatementStartTimestamp();
@@ -64,7 +64,7 @@ ev_transaction_commit(EvTransaction *transaction)
 	{
 		ReleaseCurrentSubTransaction();
 		CurrentResourceOwner = transaction->resource_owner;
-		SPI_commit();
+		ev_statements_commit();
 	}
 	else
 	{
@@ -84,7 +84,7 @@ ev_transaction_abort(EvTransaction *transaction)
 			RollbackAndReleaseCurrentSubTransaction();
 			CurrentResourceOwner = transaction->resource_owner;
 		}
-		SPI_rollback();
+		ev_statements_rollback();
 	}
 	else
 		AbortCurrentTransaction();

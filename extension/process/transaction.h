@@ -30,8 +30,8 @@ typedef struct EvTransaction
 
 /*
  * Begin as the owner of the extension, with an active snapshot.  A procedure
- * must have an SPI connection that allows commits (SPI_OPT_NONATOMIC), and no
- * work of its own left in the transaction.
+ * must have called ev_statements_begin_procedure(), and have no work of its
+ * own left in the transaction.
  */
 extern void ev_transaction_begin(EvTransaction *transaction,
 								 EvTransactionMode mode);

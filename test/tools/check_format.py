@@ -54,7 +54,9 @@ def formatted(path):
             cwd=folder, capture_output=True, text=True)
         if run.returncode != 0 or run.stderr:
             raise RuntimeError(run.stderr.strip() or "the formatter failed")
-        return (pathlib.Path(folder) / "formatted").read_text("utf-8")
+        text = (pathlib.Path(folder) / "formatted").read_text("utf-8")
+    # The indenter takes a return type on its own line for a declaration.
+    return re.sub(r"^([A-Za-z_]\S*)[ \t]+\*$", r"\1 *", text, flags=re.M)
 
 
 def c_faults(name, text):
