@@ -1,0 +1,247 @@
+
+=pod
+
+=head1 NAME
+
+EvidencePackage - looks into evidence packages, for TAP tests
+
+=head1 SYNOPSIS
+
+  use EvidencePackage;
+
+  package_ok($node, $zip, 'the package');
+  cells_ok($node, $zip, $where, 'the package');
+  my $manifest = manifest_of($zip);
+  my $records = records_of($zip);
+
+=head1 DESCRIPTION
+
+None of this shares code with the extension: archives are opened by common
+unpackers, records are read by Python, and rows are taken from the table with
+SQL that a test writes itself.
+
+=cut
+
+package EvidencePackage;
+
+use strict;
+use warnings;
+
+use EvidenceNode;
+use Exporter 'import';
+use IPC::Run;
+use JSON::PP ();
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(bytes_of cells_ok manifest_of member_of package_ok
+  records_of reference_ok rows_to_file run_tool);
+
+# Columns of the log that may be exported, in their order.
+our @columns = qw(id created_at tenant_id actor_id actor_role action
+  target_type target_id outcome error_code request_id source_fingerprint
+  summary);
+
+my $rows_files = 0;
+
+=pod
+
+=head1 FUNCTIONS
+
+=over
+
+=item run_tool(command, argument, ...)
+
+Runs a program; returns whether it ended with 0, and all it printed.
+
+=cut
+
+sub run_tool
+{
+	my (@command) = @_;
+	my $output = '';
+	my $good = IPC::Run::run(\@command, '<', \undef, '>&', \$output);
+
+	return ($good, $output);
+}
+
+=pod
+
+=item member_of($zip, $name)
+
+The bytes of one member of a package.
+
+=item bytes_of($file)
+
+The bytes of a file.
+
+=cut
+
+sub member_of
+{
+	my ($zip, $name) = @_;
+	my $bytes = '';
+
+	IPC::Run::run([ 'unzip', '-p', $zip, $name ], '>', \$bytes)
+	  or die "could not unpack $name of $zip";
+	return $bytes;
+}
+
+sub bytes_of
+{
+	my ($file) = @_;
+
+	open my $handle, '<:raw', $file or die "could not open $file: $!";
+	local $/ = undef;
+	my $bytes = <$handle>;
+	close $handle;
+	return $bytes;
+}
+
+=pod
+
+=item manifest_of($zip)
+
+The manifest as Perl data.
+
+=item records_of($zip)
+
+The records as a list of hashes by column name, with every value as text;
+NULL and empty text look alike here.
+
+=cut
+
+sub manifest_of
+{
+	my ($zip) = @_;
+
+	return JSON::PP->new->utf8->decode(member_of($zip, 'manifest.json'));
+}
+
+sub records_of
+{
+	my ($zip) = @_;
+	my $script = <<~'PYTHON';
+		import csv, io, json, sys, zipfile
+		csv.field_size_limit(1 << 30)
+		text = zipfile.ZipFile(sys.argv[1]).read("records.csv").decode("utf-8")
+		json.dump(list(csv.DictReader(io.StringIO(text, newline=""))), sys.stdout)
+		PYTHON
+	my $output = '';
+
+	IPC::Run::run([ 'python3', '-c', $script, $zip ], '>', \$output)
+	  or die "could not read the records of $zip";
+	return JSON::PP->new->utf8->decode($output);
+}
+
+=pod
+
+=item rows_to_file($node, $where, column, ...)
+
+Writes the rows of the log that the condition selects, in the order of an
+export, as a JSON array for the reference reader; returns the file's name.
+All exportable columns unless told otherwise.  The server writes the file, so
+that no client can lose a character.
+
+=cut
+
+sub rows_to_file
+{
+	my ($node, $where, @wanted) = @_;
+	my $path =
+	  PostgreSQL::Test::Utils::tempdir() . '/rows' . ++$rows_files . '.json';
+	my %text = (
+		id => 'id::text',
+		created_at => q{to_char(created_at AT TIME ZONE 'UTC',}
+		  . q{ 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
+	my $object = join ', ',
+	  map { "'$_', " . ($text{$_} // $_) } @wanted ? @wanted : @columns;
+
+	$node->safe_psql('postgres', <<~"SQL");
+		SELECT lo_export(lo_from_bytea(54321, convert_to(rows, 'UTF8')), '$path')
+		  FROM (SELECT coalesce(json_agg(json_build_object($object)
+		                                 ORDER BY created_at, id), '[]')::text
+		          FROM evidence.audit_log WHERE $where) AS t(rows);
+		SELECT lo_unlink(54321);
+		SQL
+	return $path;
+}
+
+=pod
+
+=item reference_ok($zip, $rows, $name)
+
+Tests that the reference reader finds the package in order and its cells equal
+to those of the file of rows.
+
+=item cells_ok($node, $zip, $where, $name, column, ...)
+
+The same with the rows that the condition selects.
+
+=cut
+
+sub reference_ok
+{
+	my ($zip, $rows, $name) = @_;
+	my ($good, $output) = run_tool('python3',
+		EvidenceNode::tool_path('reference_reader.py'),
+		$zip, '--table', $rows);
+
+	return ok($good, "$name: every cell is that of the table")
+	  || diag(substr $output, 0, 4000);
+}
+
+sub cells_ok
+{
+	my ($node, $zip, $where, $name, @wanted) = @_;
+
+	return reference_ok($zip, rows_to_file($node, $where, @wanted), $name);
+}
+
+=pod
+
+=item package_ok($node, $zip, $name)
+
+Tests that every unpacker at hand, the program and the server find the archive
+in order.
+
+=cut
+
+sub package_ok
+{
+	my ($node, $zip, $name) = @_;
+	my $python = 'import sys, zipfile;'
+	  . ' sys.exit(zipfile.ZipFile(sys.argv[1]).testzip() is not None)';
+	my @faults;
+	my $try = sub {
+		my ($who, $good, $output) = @_;
+		push @faults, "$who: " . substr $output, 0, 2000 unless $good;
+	};
+
+	$try->('unzip', run_tool('unzip', '-tq', $zip));
+	$try->('7z', run_tool('7z', 't', '-bd', $zip));
+	$try->('zipfile', run_tool('python3', '-c', $python, $zip));
+	$try->('headers',
+		run_tool('python3', EvidenceNode::shared_path('tools/zipcheck.py'),
+			$zip))
+	  if defined EvidenceNode::shared_path('tools/zipcheck.py');
+
+	my ($code, $out, $err) = $node->program('verify', $zip);
+	$try->('program', $code == 0, "exit code $code $out $err");
+
+	my $id = manifest_of($zip)->{export_id};
+	my $wrong = $node->safe_psql('postgres',
+		"SELECT * FROM evidence.verify_audit_export('$id') WHERE NOT ok");
+	$try->('server', $wrong eq '', $wrong);
+
+	return is(join("\n", @faults), '',
+		"C34: $name: unpackers, program and server find it in order");
+}
+
+=pod
+
+=back
+
+=cut
+
+1;
