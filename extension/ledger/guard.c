@@ -21,6 +21,7 @@
 #include "ledger/statement.h"
 
 static void ensure_row(const char *kind, const char *name);
+static void require_row(uint64 rows);
 
 /*
  * Looks before it inserts: a row that is there costs no lock and no xid.
@@ -43,6 +44,20 @@ ensure_row(const char *kind, const char *name)
 		(void) ev_statement_run(&make, &p);
 }
 
+/*
+ * The row is there, but a caller in REPEATABLE READ whose snapshot is older
+ * than it cannot see it and would go on without the lock.
+ */
+static void
+require_row(uint64 rows)
+{
+	if (rows != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("could not serialize access due to a concurrent request"),
+				 errhint("Run the whole transaction again.")));
+}
+
 TimestampTz
 ev_guard_share_source(const char *source)
 {
@@ -60,7 +75,7 @@ ev_guard_share_source(const char *source)
 	ev_statements_begin();
 	ensure_row("source", source);
 	ev_add_text(&p, source);
-	(void) ev_statement_run(&share, &p);
+	require_row(ev_statement_run(&share, &p));
 	(void) ev_statement_run_latest(&watermark, &p);
 	at = ev_result_time(0, 1);
 	ev_statements_end();
@@ -79,7 +94,7 @@ ev_guard_touch_requester(const char *requester)
 	ev_statements_begin();
 	ensure_row("requester", requester);
 	ev_add_text(&p, requester);
-	(void) ev_statement_run(&touch, &p);
+	require_row(ev_statement_run(&touch, &p));
 	ev_statements_end();
 }
 
@@ -93,6 +108,6 @@ ev_guard_lock_pool(void)
 
 	ev_statements_begin();
 	ensure_row("pool", "exporters");
-	(void) ev_statement_run(&lock, NULL);
+	require_row(ev_statement_run(&lock, NULL));
 	ev_statements_end();
 }

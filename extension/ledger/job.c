@@ -68,7 +68,7 @@ static bool end_lost_attempt(const pg_uuid_t *token,
 							 bool *failed);
 
 int
-ev_job_list_due(int64 *jobs, int limit)
+ev_job_list_due(int64 *jobs, int places)
 {
 	static EvStatement due = {
 		"SELECT j.id"
@@ -77,7 +77,9 @@ ev_job_list_due(int64 *jobs, int limit)
 		"   AND o.kind = 'audit_export.generate' AND o.state = 'DELIVERED'"
 		" WHERE j.state = 'QUEUED' AND j.next_attempt_at <= $1"
 		" ORDER BY j.next_attempt_at, j.id"
-		" LIMIT $2"
+		" LIMIT greatest(0, $2 - (SELECT count(*)"
+		"                           FROM evidence.background_job"
+		"                          WHERE state = 'RUNNING'))"
 	};
 	EvParameters p = {0};
 	int			count;
@@ -85,7 +87,7 @@ ev_job_list_due(int64 *jobs, int limit)
 
 	ev_statements_begin();
 	ev_add_time(&p, ev_clock_now());
-	ev_add_int4(&p, limit);
+	ev_add_int4(&p, places);
 	count = (int) ev_statement_run(&due, &p);
 	for (i = 0; i < count; i++)
 		jobs[i] = ev_result_int8(i, 1);

@@ -82,8 +82,11 @@ typedef struct EvRecovery
 	int64		stopped;		/* of exports that had been cancelled */
 } EvRecovery;
 
-/* Jobs that could be claimed now, in the order of claiming; at most limit. */
-extern int	ev_job_list_due(int64 *jobs, int limit);
+/*
+ * Jobs that could be claimed now, in the order of claiming: as many as there
+ * are places, less those taken by running jobs.
+ */
+extern int	ev_job_list_due(int64 *jobs, int places);
 
 /* When the next queued job or pending event becomes due; infinity if none. */
 extern TimestampTz ev_job_next_due(void);

@@ -66,6 +66,7 @@ extern bool ev_spool_feed(EvSpool *spool, const void *data, size_t length,
 
 /* Finish; fills everything of *member but the name. */
 extern bool ev_spool_finish(EvSpool *spool, EvMember *member, EvError *error);
+
 /* Compressed bytes written so far. */
 extern int64_t ev_spool_packed(const EvSpool *spool);
 extern void ev_spool_free(EvSpool *spool);	/* NULL is allowed */

@@ -174,9 +174,9 @@ ev_archive_read(EvArchive *archive, const char *name, int64_t limit,
 static bool
 find_member(EvArchive *archive, const char *name, zip_stat_t *stat)
 {
-	const zip_uint64_t needed = ZIP_STAT_INDEX | ZIP_STAT_SIZE |
-		ZIP_STAT_COMP_SIZE | ZIP_STAT_CRC | ZIP_STAT_COMP_METHOD |
-		ZIP_STAT_ENCRYPTION_METHOD;
+	const		zip_uint64_t needed = ZIP_STAT_INDEX | ZIP_STAT_SIZE |
+	ZIP_STAT_COMP_SIZE | ZIP_STAT_CRC | ZIP_STAT_COMP_METHOD |
+	ZIP_STAT_ENCRYPTION_METHOD;
 
 	return zip_stat(archive->zip, name, ZIP_FL_ENC_RAW, stat) == 0 &&
 		(stat->valid & needed) == needed;
@@ -241,7 +241,7 @@ check_end(Inflater *inflater, uint32_t crc, EvError *error)
 {
 	/* Whole bytes that the decoder has read ahead were not part of it. */
 	bool		more = inflater->state.avail_in > 0 ||
-		inflater->state.read_in_length >= 8;
+	inflater->state.read_in_length >= 8;
 
 	if (!more && !inflater->ended)
 	{

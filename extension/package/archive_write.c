@@ -48,7 +48,8 @@ typedef struct OutSource
 } OutSource;
 
 static bool add_member(zip_t *archive, MemberSource *source, EvError *error);
-static zip_int64_t member_callback(void *state, void *data, zip_uint64_t length,
+static zip_int64_t member_callback(void *state, void *data,
+								   zip_uint64_t length,
 								   zip_source_cmd_t command);
 static zip_int64_t member_stat(MemberSource *source, void *data);
 static zip_int64_t member_read(MemberSource *source, void *data,

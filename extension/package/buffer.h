@@ -25,7 +25,8 @@ typedef struct EvBuffer
 extern bool ev_buffer_reserve(EvBuffer *buffer, size_t extra);
 
 /* Append bytes, a C string, one byte; false when memory is exhausted. */
-extern bool ev_buffer_append(EvBuffer *buffer, const void *data, size_t length);
+extern bool ev_buffer_append(EvBuffer *buffer, const void *data,
+							 size_t length);
 extern bool ev_buffer_append_string(EvBuffer *buffer, const char *string);
 extern bool ev_buffer_append_byte(EvBuffer *buffer, char byte);
 

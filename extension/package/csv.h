@@ -45,7 +45,7 @@
 #define EV_TIMESTAMP_MINUS_INFINITY INT64_MIN
 #define EV_TIMESTAMP_TEXT 48	/* longest form and the terminating zero */
 
-/* How many cells were changed, by the kind of change; a cell counts in each. */
+/* How many cells were changed, by kind of change; a cell counts in each. */
 typedef struct EvCellCounts
 {
 	uint64_t	formula_prefixed;
@@ -92,7 +92,8 @@ extern const EvCellCounts *ev_csv_counts(const EvCsvWriter *writer);
  * a year above 9999 has more digits and a leading +, a year BC is astronomical
  * (0044 BC is -0043) as ISO 8601 has it.  Returns the length.
  */
-extern int	ev_timestamp_text(int64_t microseconds, char text[EV_TIMESTAMP_TEXT]);
+extern int	ev_timestamp_text(int64_t microseconds,
+							  char text[EV_TIMESTAMP_TEXT]);
 
 /* Copy text to out with invalid UTF-8 replaced; *invalid counts them. */
 extern bool ev_utf8_repair(const char *text, size_t length, EvBuffer *out,

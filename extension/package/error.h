@@ -27,7 +27,7 @@ typedef enum EvErrorKind
 {
 	EV_ERROR_NONE = 0,
 	EV_ERROR_MEMORY,			/* malloc failed */
-	EV_ERROR_ARGUMENT,			/* the caller's input is wrong, e.g. a pattern */
+	EV_ERROR_ARGUMENT,			/* the caller's input is wrong */
 	EV_ERROR_LIBRARY,			/* libzip, OpenSSL, PCRE2 or ISA-L refused */
 	EV_ERROR_IO,				/* a callback or file operation failed */
 	EV_ERROR_FORMAT				/* an archive or manifest is not what it must

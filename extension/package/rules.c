@@ -31,7 +31,7 @@
 	"(?:" \
 	"  " QUOTE "{0,2} [ \\t\\x{a0}]{0,8}" \
 	"  (?: :=|=>|->|={1,3}|:(?!//|:)|\\x{ff1a}|\\x{ff1d} )" \
-	"  (?:[ \\t\\x{a0}]|\\\\[ ]){0,8}" \
+	"  (?:[ \\t\\x{a0}]|\\\\[ ]){0,8}+" \
 	"|" \
 	"  " QUOTE "?\\s{0,8}(?:,\\s{0,8}|\\s)" QUOTE "?value" QUOTE "?" \
 	"  [ \\t]{0,8}[=:][ \\t]{0,8}" \
@@ -341,14 +341,14 @@ const EvRule ev_builtin_rules[] = {
 
 	/*
 	 * Up to the last @ in front of the host.  Passwords may hold @, # and /
-	 * raw, so the first @ that is followed by a name with a dot, an address or
-	 * a port counts, or else the last one of the authority.  Digits and then a
-	 * slash behind the colon are a port and no password.
+	 * raw, so the first @ that is followed by a name with a dot, an address
+	 * or a port counts, or else the last one of the authority.  Digits and
+	 * then a slash behind the colon are a port and no password.
 	 */
 	{
 		"url-password",
 		"(?xi)(?|"
-		"[a-z][a-z0-9+.-]{1,20}+://"
+		"[a-z][a-z0-9+.-]{1,20}+://(?!\\[redacted:)"
 		"(?! [^\\s:/?\\#@\"'<>]{0,255}+ :[0-9]{1,5}(?:[/?\\#]|\\z) "
 		"    (?![^\\s/?\\#\"'<>]{0,255}@) )"
 		"[^\\s:/?\\#@\"'<>]{0,255}+ :"
@@ -474,4 +474,4 @@ const EvRule ev_builtin_rules[] = {
 };
 
 const int	ev_builtin_rule_count =
-	(int) (sizeof(ev_builtin_rules) / sizeof(ev_builtin_rules[0]));
+(int) (sizeof(ev_builtin_rules) / sizeof(ev_builtin_rules[0]));

@@ -21,7 +21,7 @@
 
 extern unsigned ev_scan_bytes(const char *text, size_t length);
 
-/* Length of the run of printable ASCII, blank included, that text starts with. */
+/* Length of the run of printable ASCII that text starts with. */
 extern size_t ev_scan_plain(const char *text, size_t length);
 
 /*

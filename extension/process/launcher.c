@@ -316,7 +316,7 @@ start_exporters(EvTransaction *transaction)
 		return;
 	ev_transaction_begin(transaction, EV_TRANSACTION_WRITE);
 	njobs = ev_tables_try_lock() ?
-		ev_job_list_due(jobs, Min(room, EV_MAX_EXPORTERS)) : 0;
+		ev_job_list_due(jobs, ev_max_exporters) : 0;
 	if (njobs > 0)
 	{
 		arguments.database = MyDatabaseId;
@@ -324,7 +324,7 @@ start_exporters(EvTransaction *transaction)
 	}
 	ev_transaction_commit(transaction);
 
-	for (i = 0; i < njobs; i++)
+	for (i = 0; i < njobs && room > 0; i++)
 	{
 		if (ev_shmem_has_job(jobs[i]))
 			continue;
@@ -332,6 +332,7 @@ start_exporters(EvTransaction *transaction)
 		arguments.slot = ev_shmem_reserve(jobs[i]);
 		if (arguments.slot < 0 || !start_exporter(&arguments))
 			return;
+		room--;
 	}
 }
 
@@ -411,8 +412,8 @@ time_to_sleep(EvTransaction *transaction)
 		long		until = TimestampDifferenceMilliseconds(ev_clock_now(),
 															due);
 
-		/* A job that is due and was not started waits for a place. */
-		sleep = Min(sleep, Max(until, 100));
+		/* What is due already, and was not started, waits for a place. */
+		sleep = Min(sleep, until > 0 ? until : BUSY_NAPTIME_MS);
 	}
 	return sleep;
 }

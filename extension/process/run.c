@@ -3,11 +3,13 @@
  * run.c
  *	  Carry out one job, from the claim to READY.
  *
- * A job is four steps, each in a transaction of its own or in none, so that
+ * A job is five steps, each in a transaction of its own or in none, so that
  * the process can die between any two of them and the ledger still says what
  * is to be done:
  *
  *	claim	 attempt, token and lease are committed; the export is PROCESSING
+ *	prepare	 the contract is loaded and the right to carry it out looked up
+ *			 again; what is wrong here is a failure of the attempt
  *	read	 REPEATABLE READ, READ ONLY: count, read, format, redact, hash and
  *			 compress into a temporary file; writes nothing
  *	assemble the archive, in a second temporary file; no snapshot is held
@@ -25,6 +27,7 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "utils/acl.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -33,6 +36,7 @@
 #include "base/pause.h"
 #include "base/settings.h"
 #include "ledger/archive.h"
+#include "ledger/capability.h"
 #include "ledger/instance.h"
 #include "ledger/outbox.h"
 #include "ledger/tables.h"
@@ -54,10 +58,13 @@ typedef struct Run
 	EvProducer *producer;
 	EvTempFile *archive;
 	EvArchiveFacts facts;
+	bool		claimed;		/* the claim is committed */
 	TimestampTz last_look;
 } Run;
 
 static bool claim_job(Run *run, int64 job_id, EvAttemptKind kind);
+static void prepare(Run *run);
+static void check_requester(const char *requested_by);
 static void read_rows(Run *run);
 static void at_safe_point(void *arg, int64 rows_total, int64 rows_done,
 						  int64 bytes_done);
@@ -78,6 +85,7 @@ ev_run_job(int64 job_id, EvAttemptKind kind)
 	Run		   *run;
 	MemoryContext old;
 	MemoryContext context;
+	bool		claimed;
 	ErrorData  *volatile error = NULL;
 	EvVerdict volatile verdict = EV_VERDICT_LOST;
 
@@ -93,6 +101,7 @@ ev_run_job(int64 job_id, EvAttemptKind kind)
 		if (claim_job(run, job_id, kind))
 		{
 			ev_pause_at("claimed");
+			prepare(run);
 			read_rows(run);
 			ev_pause_at("read");
 			assemble(run);
@@ -110,26 +119,21 @@ ev_run_job(int64 job_id, EvAttemptKind kind)
 	PG_END_TRY();
 
 	/* Without a claim there is no attempt that could be recorded as failed. */
-	if (error != NULL && run->claim.attempt == 0)
+	if (error != NULL && !run->claimed)
 	{
 		ev_job_let_go(&run->claim);
 		ReThrowError(error);
 	}
 	if (error != NULL)
 		verdict = record_failure(run, error);
-	if (run->claim.attempt > 0)
+	claimed = run->claimed;
+	if (claimed)
 		finish(run, verdict);
-
-	job_id = run->claim.job_id;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
-	return job_id != 0;
+	return claimed;
 }
 
-/*
- * The contract is read here and not in the reading transaction, so that that
- * one touches no table but the log.
- */
 static bool
 claim_job(Run *run, int64 job_id, EvAttemptKind kind)
 {
@@ -145,19 +149,57 @@ claim_job(Run *run, int64 job_id, EvAttemptKind kind)
 	{
 		run->name = ev_export_id_text(&run->claim.export_id);
 		ev_shmem_begin_attempt(&run->claim.token, &run->claim.export_id);
-		if (!ev_export_load_contract(&run->claim.export_id, &run->contract))
-			elog(ERROR, "claimed export has no contract");
-		if (memcmp(&run->contract.incarnation, &incarnation, UUID_LEN) != 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("export belongs to another incarnation of the ledger")));
-		run->producer = ev_producer_create(&run->contract,
-										   ev_tempfile_create(run->context),
-										   run->context);
 	}
 	ev_pause_at("claiming");
 	ev_transaction_commit(&run->transaction);
+	run->claimed = claimed;
 	return claimed;
+}
+
+/*
+ * All that the reading transaction needs to know is read here, so that that
+ * one touches no table but the log.
+ */
+static void
+prepare(Run *run)
+{
+	pg_uuid_t	incarnation;
+
+	ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+	if (!ev_export_load_contract(&run->claim.export_id, &run->contract))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("audit source of the export does not exist any more")));
+	ev_instance_require(&incarnation);
+	if (memcmp(&run->contract.incarnation, &incarnation, UUID_LEN) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("export belongs to another incarnation of the ledger"),
+				 errhint("Request it again.")));
+	check_requester(run->contract.requested_by);
+	run->producer = ev_producer_create(&run->contract,
+									   ev_tempfile_create(run->context),
+									   run->context);
+	ev_transaction_commit(&run->transaction);
+}
+
+/*
+ * A right that was taken back between request and run counts (case C63).  A
+ * requester who is gone altogether does not stop the export: it must still
+ * finish, expire and be audited (requirement S1.62).
+ */
+static void
+check_requester(const char *requested_by)
+{
+	Oid			role = get_role_oid(requested_by, true);
+
+	if (OidIsValid(role) &&
+		(ev_capabilities_of(role) & (EV_REQUESTER | EV_OPERATOR)) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("role \"%s\" may no longer export records",
+						requested_by),
+				 errhint("The capability was taken back after the request.")));
 }
 
 static void
@@ -336,7 +378,7 @@ record_failure(Run *run, ErrorData *error)
 	failure.message = ev_failure_text(error->message);
 	failure.hint = error->hint;
 	failure.record_count = -1;
-	if (error->sqlerrcode == EV_ERRCODE_TOO_MANY_ROWS)
+	if (error->sqlerrcode == EV_ERRCODE_TOO_MANY_ROWS && run->producer != NULL)
 		failure.record_count = ev_producer_count(run->producer);
 
 	ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
@@ -349,6 +391,11 @@ record_failure(Run *run, ErrorData *error)
 				 errmsg("attempt %d of export %s failed: %s",
 						run->claim.attempt, run->name,
 						failure.message)));
+	else if (verdict == EV_VERDICT_LOST)
+		ereport(WARNING,
+				(errcode(error->sqlerrcode),
+				 errmsg("attempt %d of export %s had lost its lease when it failed: %s",
+						run->claim.attempt, run->name, failure.message)));
 	return verdict;
 }
 

@@ -21,5 +21,21 @@ BEGIN
 END
 $$;
 
+-- CREATE EXTENSION takes a schema that is there already, and whoever owns it
+-- could drop it with everything in it.
+DO $$
+BEGIN
+    IF NOT (SELECT r.rolsuper
+              FROM pg_catalog.pg_namespace AS n
+              JOIN pg_catalog.pg_roles AS r ON r.oid = n.nspowner
+             WHERE n.nspname = 'evidence')
+    THEN
+        RAISE EXCEPTION 'cannot create extension "pg_evidence": schema "evidence" belongs to a role that is no superuser'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Drop or rename that schema; the extension makes its own.';
+    END IF;
+END
+$$;
+
 COMMENT ON SCHEMA evidence IS
     'pg_evidence: an audit log and the evidence packages made from it';

@@ -45,6 +45,14 @@ SELECT id, state, source, start_at, end_at, purpose, requested_by, requested_at,
   FROM estimated;
 COMMENT ON VIEW evidence.audit_export_status IS
     'State and progress of exports. A requester sees those of the roles it is a member of; operators and auditors see all.';
+COMMENT ON COLUMN evidence.audit_export_status.id IS 'Identity of the export.';
+COMMENT ON COLUMN evidence.audit_export_status.state IS 'QUEUED, PROCESSING, READY, EXPIRED, REVOKED, FAILED or CANCELLED.';
+COMMENT ON COLUMN evidence.audit_export_status.source IS 'The audit source.';
+COMMENT ON COLUMN evidence.audit_export_status.start_at IS 'First time of the range, included.';
+COMMENT ON COLUMN evidence.audit_export_status.end_at IS 'End of the range, excluded.';
+COMMENT ON COLUMN evidence.audit_export_status.purpose IS 'Why the records are taken.';
+COMMENT ON COLUMN evidence.audit_export_status.requested_by IS 'Role that asked.';
+COMMENT ON COLUMN evidence.audit_export_status.requested_at IS 'When.';
 COMMENT ON COLUMN evidence.audit_export_status.attempt IS 'Attempts begun.';
 COMMENT ON COLUMN evidence.audit_export_status.progress IS 'From 0 to 1; NULL while the rows are not counted yet.';
 COMMENT ON COLUMN evidence.audit_export_status.rows_total IS 'Rows that the running attempt counted.';
@@ -53,16 +61,29 @@ COMMENT ON COLUMN evidence.audit_export_status.bytes_done IS 'Compressed bytes t
 COMMENT ON COLUMN evidence.audit_export_status.rows_per_second IS 'Its rate so far.';
 COMMENT ON COLUMN evidence.audit_export_status.eta_low IS 'Shortest time to the end that the recent rate suggests.';
 COMMENT ON COLUMN evidence.audit_export_status.eta_high IS 'Longest time to the end that the recent rate suggests.';
+COMMENT ON COLUMN evidence.audit_export_status.record_count IS 'Rows exported, or found when they were too many.';
+COMMENT ON COLUMN evidence.audit_export_status.archive_bytes IS 'Size of the archive.';
+COMMENT ON COLUMN evidence.audit_export_status.archive_sha256 IS 'SHA-256 of the archive.';
+COMMENT ON COLUMN evidence.audit_export_status.ready_at IS 'When it became READY.';
 COMMENT ON COLUMN evidence.audit_export_status.expires_at IS 'Until when the archive can be downloaded.';
 COMMENT ON COLUMN evidence.audit_export_status.cancelled_at IS 'When the cancellation was accepted.';
 COMMENT ON COLUMN evidence.audit_export_status.stopped_at IS 'When the worker had stopped.';
+COMMENT ON COLUMN evidence.audit_export_status.error_code IS 'SQLSTATE of the last failure.';
+COMMENT ON COLUMN evidence.audit_export_status.error_message IS 'Its message, redacted and short.';
+COMMENT ON COLUMN evidence.audit_export_status.error_hint IS 'What to do next.';
 
 CREATE VIEW evidence.state_move AS
 SELECT fact, from_state, to_state FROM evidence._state_moves();
 COMMENT ON VIEW evidence.state_move IS
     'Every legal move of an export, a job and an outbox event.';
+COMMENT ON COLUMN evidence.state_move.fact IS 'export, job or outbox.';
+COMMENT ON COLUMN evidence.state_move.from_state IS 'State before.';
+COMMENT ON COLUMN evidence.state_move.to_state IS 'State after.';
 
 CREATE VIEW evidence.state_combination AS
 SELECT export, job, event FROM evidence._state_combinations();
 COMMENT ON VIEW evidence.state_combination IS
     'Every legal combination of the three facts of one export.';
+COMMENT ON COLUMN evidence.state_combination.export IS 'State of the export.';
+COMMENT ON COLUMN evidence.state_combination.job IS 'State of its job.';
+COMMENT ON COLUMN evidence.state_combination.event IS 'State of its outbox event.';
