@@ -215,6 +215,15 @@ choose_columns(FunctionCallInfo fcinfo, const EvSource *source,
 		if (nwanted == 0 || chosen[j])
 			contract->columns[contract->ncolumns++] = source->columns[j];
 	}
+
+	/* NULL alone in a record would be an empty line, which readers skip. */
+	if (contract->ncolumns == 1 &&
+		!ev_source_column_required(source, contract->columns[0]))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("column \"%s\" cannot be exported alone, since it may be null",
+						contract->columns[0]),
+				 errhint("Add a second column, for instance id.")));
 }
 
 static void

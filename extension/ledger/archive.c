@@ -25,6 +25,8 @@
 
 static void hash_or_raise(const void *data, size_t length,
 						  unsigned char sha256[EV_SHA256_BYTES]);
+static bytea *read_chunk(const pg_uuid_t *archive_token, int32 seq,
+						 bool *intact);
 
 static void
 hash_or_raise(const void *data, size_t length,
@@ -61,6 +63,25 @@ ev_chunk_store(const EvClaim *claim, int32 seq, const void *data,
 bytea *
 ev_chunk_read(const pg_uuid_t *archive_token, int32 seq)
 {
+	bool		intact;
+	bytea	   *data = read_chunk(archive_token, seq, &intact);
+
+	if (data != NULL && !intact)
+		ereport(ERROR,
+				(errcode(EV_ERRCODE_MISMATCH),
+				 errmsg("chunk %d of the archive is not what was stored",
+						seq),
+				 errhint("Do not use this archive. Request the export again and have the storage examined.")));
+	return data;
+}
+
+/*
+ * NULL if there is no such chunk.  Whether one that differs from its digest is
+ * an error or one finding among others is for the caller to say.
+ */
+static bytea *
+read_chunk(const pg_uuid_t *archive_token, int32 seq, bool *intact)
+{
 	static EvStatement read = {
 		"SELECT data, sha256 FROM evidence.archive_chunk"
 		" WHERE attempt_token = $1 AND seq = $2"
@@ -79,13 +100,8 @@ ev_chunk_read(const pg_uuid_t *archive_token, int32 seq)
 		data = DatumGetByteaP(ev_result_datum(0, 1, &isnull));
 		expected = DatumGetByteaP(ev_result_datum(0, 2, &isnull));
 		hash_or_raise(VARDATA(data), VARSIZE(data) - VARHDRSZ, sha256);
-		if (VARSIZE(expected) - VARHDRSZ != EV_SHA256_BYTES ||
-			!ev_digest_equal(VARDATA(expected), sha256, EV_SHA256_BYTES))
-			ereport(ERROR,
-					(errcode(EV_ERRCODE_MISMATCH),
-					 errmsg("chunk %d of the archive is not what was stored",
-							seq),
-					 errhint("Do not use this archive. Request the export again and have the storage examined.")));
+		*intact = VARSIZE(expected) - VARHDRSZ == EV_SHA256_BYTES &&
+			ev_digest_equal(VARDATA(expected), sha256, EV_SHA256_BYTES);
 	}
 	ev_statements_end();
 	return data;
@@ -144,10 +160,11 @@ ev_chunks_check_bytes(const EvExportStatus *status)
 		for (seq = 0; complete && seq < status->archive_chunks; seq++)
 		{
 			bytea	   *data;
+			bool		intact;
 
 			CHECK_FOR_INTERRUPTS();
-			data = ev_chunk_read(&status->archive_token, seq);
-			complete = data != NULL;
+			data = read_chunk(&status->archive_token, seq, &intact);
+			complete = data != NULL && intact;
 			if (complete &&
 				!ev_sha256_update(hash, VARDATA(data),
 								  VARSIZE(data) - VARHDRSZ, &error))

@@ -63,6 +63,24 @@ ev_source_load(const char *name, EvSource *source)
 	return found;
 }
 
+bool
+ev_source_column_required(const EvSource *source, const char *column)
+{
+	static EvStatement look = {
+		"SELECT attnotnull FROM pg_catalog.pg_attribute"
+		" WHERE attrelid = $1::regclass AND attname = $2"
+	};
+	EvParameters p = {0};
+	bool		required;
+
+	ev_statements_begin();
+	ev_add_text(&p, source->table_name);
+	ev_add_text(&p, column);
+	required = ev_statement_run_latest(&look, &p) == 1 && ev_result_bool(0, 1);
+	ev_statements_end();
+	return required;
+}
+
 /*
  * The transaction's own snapshot may be old: a REPEATABLE READ caller took it
  * with its first statement, before the locks of the request were waited for.

@@ -77,6 +77,10 @@ extern char *ev_export_id_text(const pg_uuid_t *id);
 /* False if there is no such source. */
 extern bool ev_source_load(const char *name, EvSource *source);
 
+/* Is this column of the source's table NOT NULL? */
+extern bool ev_source_column_required(const EvSource *source,
+									  const char *column);
+
 /*
  * Pin the newest snapshot there is, taken now, into the contract, with its
  * time and the requesting transaction's id.

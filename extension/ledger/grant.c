@@ -100,10 +100,11 @@ ev_grant_check(const unsigned char *secret_sha256,
 		grant->id = ev_result_int8(0, 1);
 		(void) ev_result_uuid(0, 2, &grant->export_id);
 		xmin = DatumGetTransactionId(ev_result_datum(0, 3, &isnull));
-		if (TransactionIdIsCurrentTransactionId(xmin))
-			answer = EV_GRANT_UNCOMMITTED;
-		else if (ev_result_bool(0, 6))
+		/* First, since a revocation of this transaction has its xmin. */
+		if (ev_result_bool(0, 6))
 			answer = EV_GRANT_REVOKED;
+		else if (TransactionIdIsCurrentTransactionId(xmin))
+			answer = EV_GRANT_UNCOMMITTED;
 		else if (!ev_result_bool(0, 7))
 			answer = EV_GRANT_ARCHIVE_GONE;
 		else if (ev_result_bool(0, 5))

@@ -8,7 +8,9 @@
  * and not by the number of processes (requirement S1.35); a row of the table
  * guard is locked first and the running jobs are counted in a later
  * statement, since a count in the same statement would use the snapshot of
- * before the wait.
+ * before the wait.  The rows are locked FOR NO KEY UPDATE: chunks that a worker
+ * which stands still has not committed hold a key lock on the export, and must
+ * not keep another worker from it (case C43).
  *
  * Every later statement of a worker joins its live attempt: not ended, and
  * with a lease that has not run out by the clock at that moment, read after
@@ -104,7 +106,10 @@ ev_job_next_due(void)
 		"         WHERE state = 'QUEUED'"
 		"        UNION ALL"
 		"        SELECT min(next_attempt_at) FROM evidence.outbox_event"
-		"         WHERE state = 'PENDING') AS due (at)"
+		"         WHERE state = 'PENDING'"
+		"        UNION ALL"
+		"        SELECT min(lease_until) FROM evidence.attempt"
+		"         WHERE ended_at IS NULL) AS due (at)"
 	};
 	TimestampTz at;
 
@@ -139,7 +144,7 @@ ev_job_claim(int64 job_id, EvAttemptKind kind, int64 boot_id, EvClaim *claim)
 		"           WHERE state = 'RUNNING') < $7"
 		"   ORDER BY j.next_attempt_at, j.id"
 		"   LIMIT 1"
-		"     FOR UPDATE OF j, e SKIP LOCKED"
+		"     FOR NO KEY UPDATE OF j, e SKIP LOCKED"
 		"), attempt AS ("
 		"  INSERT INTO evidence.attempt (token, job_id, export_id, generation,"
 		"         kind, boot_id, pid, started_at, lease_until)"
@@ -450,16 +455,23 @@ ev_job_stopped(const EvClaim *claim)
 }
 
 /*
- * The clock is read for each row after any wait for its lock, so a lease that
- * ran out meanwhile is not brought back to life.
+ * A worker that is just committing its result has locked its attempt.  It is
+ * left out, since one that stands still there must not stop the launcher and
+ * with it the renewal of all others; and without a wait for a lock no lease
+ * that ran out meanwhile is brought back to life (case C44).
  */
 int64
 ev_job_renew(const pg_uuid_t *tokens, int count)
 {
 	static EvStatement renew = {
+		"WITH live AS MATERIALIZED ("
+		"  SELECT a.token FROM evidence.attempt AS a"
+		"   WHERE a.token = ANY ($1) AND " LIVE_SQL
+		"     FOR NO KEY UPDATE SKIP LOCKED"
+		")"
 		"UPDATE evidence.attempt AS a"
 		"   SET lease_until = evidence._now() + $2 * interval '1 second'"
-		" WHERE a.token = ANY ($1) AND " LIVE_SQL
+		"  FROM live WHERE a.token = live.token"
 	};
 	EvParameters p = {0};
 	int64		renewed;
@@ -520,7 +532,9 @@ ev_job_recover_one(int64 boot_id, bool boot_clean, const pg_uuid_t *gone,
 
 /*
  * The lock of a session's attempt is tried in this transaction; holding it
- * until the end keeps the answer true.
+ * until the end keeps the answer true.  Exports that somebody has locked, for
+ * instance in a transaction that cancelled one and is still open, are left for
+ * a later round, because the launcher must not wait.
  */
 static bool
 find_dead_attempt(int64 boot_id, const pg_uuid_t *gone, int ngone,
@@ -540,7 +554,7 @@ find_dead_attempt(int64 boot_id, const pg_uuid_t *gone, int ngone,
 		"                   " ADVISORY_KEYS_SQL("a.token") ")"
 		"            ELSE true END"
 		" LIMIT 1"
-		"   FOR UPDATE OF a SKIP LOCKED"
+		"   FOR NO KEY UPDATE OF a, e SKIP LOCKED"
 	};
 	EvParameters p = {0};
 

@@ -88,7 +88,7 @@ typedef struct EvRecovery
  */
 extern int	ev_job_list_due(int64 *jobs, int places);
 
-/* When the next queued job or pending event becomes due; infinity if none. */
+/* When the next job, event or end of a lease is due; infinity if none. */
 extern TimestampTz ev_job_next_due(void);
 
 /*

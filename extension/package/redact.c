@@ -430,6 +430,8 @@ compact(const EvView *raw, EvBuffer *out, bool *splitters, bool *lines)
 		if (i == length)
 			break;
 		width = ev_utf8_decode(text + i, length - i, &code);
+		if (code == 0x1B)
+			width = ev_escape_length(text + i, length - i);
 		if (ev_is_splitter(code))
 			*splitters = true;
 		else if (ev_is_control(code))

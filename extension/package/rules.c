@@ -24,8 +24,9 @@
 #define QUOTE "(?:\\\\{0,3}[\"'`]|&(?:quot|\\#34|\\#39);)"
 
 /*
- * Between a key and its value: closing quote, sign, blanks.  The second form
- * is that of configuration files: name="password" value="...".
+ * Between a key and its value: closing quote, sign, blanks.  The other forms
+ * are those of configuration files, name="password" value="...", and of
+ * calls, setPassword("...").
  */
 #define SIGN \
 	"(?:" \
@@ -35,14 +36,18 @@
 	"|" \
 	"  " QUOTE "?\\s{0,8}(?:,\\s{0,8}|\\s)" QUOTE "?value" QUOTE "?" \
 	"  [ \\t]{0,8}[=:][ \\t]{0,8}" \
+	"|" \
+	"  \\(\\s{0,4}(?=" QUOTE ")" \
 	")"
 
 /*
  * A blank instead of a sign.  Only a word of mixed letters and digits is then
  * taken for the secret, since ordinary sentences go on like this as well.
  */
-#define BLANK_SIGN \
-	"[ \\t]{1,4}(?:(?:is|was)[ ]{1,4})?" \
+#define BLANK_SIGN "[ \\t]{1,4}(?:(?:is|was)[ ]{1,4})?" MIXED_WORD
+#define IS_SIGN "[ ]{1,4}(?:is|was)[ ]{1,4}" MIXED_WORD
+
+#define MIXED_WORD \
 	"(?-i:(?=[^\\s]{0,60}[0-9])(?=[^\\s]{0,60}[a-z])" \
 	"(?=[^\\s]{0,60}[A-Z]))(?=[^\\s\"'=:/\\\\]{8})"
 
@@ -130,7 +135,7 @@
 	"|host" sep "|function" sep "|ingestion" sep "|write" sep
 
 static const char *const private_key_anchors[] = {
-	"private key", "private-lines"
+	"private key", "private+key", "private-lines"
 };
 
 static const char *const authorization_anchors[] = {
@@ -139,7 +144,9 @@ static const char *const authorization_anchors[] = {
 
 static const char *const cookie_anchors[] = {"cookie"};
 
-static const char *const jwt_anchors[] = {"eyj"};
+static const char *const jwt_anchors[] = {"eyj", ".local.", ".public."};
+
+static const char *const jwk_anchors[] = {"\"kty", "'kty"};
 
 static const char *const aws_key_anchors[] = {"akia", "asia", "abia", "acca"};
 
@@ -155,21 +162,24 @@ static const char *const api_token_anchors[] = {
 	"sk-", "hf_", "dop_v1_", "doo_v1_", "dor_v1_", "sg.", "shpat_", "shpss_",
 	"shpca_", "shppa_", "hvs.", "hvb.", "dapi", "lin_api_", "glsa_", "nrak-",
 	"pscale_", "pmak-", "sq0", "atatt3", "dckr_pat_", "age-secret-key-",
-	"rubygems_", "key-", "eaacedeose0cba", ":aa"
+	"rubygems_", "key-", "eaacedeose0cba", ":aa", "1//0", "gaaaaa", "figd_",
+	"ntn_", "sntrys_", "sbp_", "nfp_", "glc_", "akcp", ".atlasv1."
 };
 
 static const char *const url_password_anchors[] = {
-	"://", "@tcp(", "@unix(", "jdbc:oracle"
+	"://", "@tcp(", "@unix(", "jdbc:oracle", ":5432:", ":6432:", ":*:"
 };
 
 static const char *const url_parameter_anchors[] = {
-	"sig=", "signature=", "credential=", "key=", "auth=", "jwt=", "sid=",
+	"sig=", "signature=", "credential=", "key=", "auth=", "jwt=", "sid=", "session=",
 	"ticket=", "hmac=", "code=", "accesskeyid=", "otp=", "samlresponse=",
 	"assertion=", "policy="
 };
 
-static const char *const password_anchors[] = {"passw", "passp", "passc",
-	"pwd", "pass=", "pass:", "pass\"", "pass'", "pass "
+static const char *const password_anchors[] = {
+	"passw", "pass-word", "pass_word", "passp", "pass-p", "pass_p", "pass p",
+	"passc", "pass-c", "pass_c", "pwd", "psw", "pass=", "pass:", "pass\"",
+	"pass'", "pass ", "pass("
 };
 
 /* The last letter of each owner is enough to leave most other keys out. */
@@ -179,7 +189,7 @@ static const char *const password_anchors[] = {"passw", "passp", "passc",
 	"h" sep "key", "p" sep "key", "c" sep "key", "k" sep "key"
 
 static const char *const secret_anchors[] = {
-	"secret", "token", "credential", "signature", "sessid", "sessionid",
+	"secret", "token", "credential", "creds", "signature", "sessid", "sessionid",
 	"session_id", KEY_ANCHORS(""), KEY_ANCHORS("_"), KEY_ANCHORS("-"),
 	KEY_ANCHORS("."), KEY_ANCHORS(" ")
 };
@@ -187,14 +197,16 @@ static const char *const secret_anchors[] = {
 static const char *const sql_password_anchors[] = {"password", "identified"};
 
 static const char *const xml_secret_anchors[] = {
-	"password>", "passwd>", "pwd>", "secret>", "token>", "key>"
+	"password", "passwd", "pwd", "secret", "token", "key>", "key</key>"
 };
 
 static const char *const command_line_anchors[] = {
 	"-pass", "-pwd", "-token", "-secret", "-key", "-apikey", "-accesskey",
 	"-secretkey", "-privatekey", "curl ", "curl.exe", "wget ",
 	"mysql", "mariadb", "sshpass", "securestring", "psexec", "sqlplus",
-	"sqlldr", "expdp", "impdp", "rman ",
+	"sqlldr", "expdp", "impdp", "rman ", "ldapsearch", "ldapmodify",
+	"ldapadd", "ldapdelete", "ldapwhoami", "redis-cli", "docker login",
+	"machine ",
 	"net user", "net1 user", "net.exe user", "net1.exe user",
 	"net.exe\" user", "net1.exe\" user", "net use", "net.exe use",
 	"/rp ", "asplaintext"
@@ -216,14 +228,16 @@ const EvRule ev_builtin_rules[] = {
 	{
 		"private-key",
 		"(?xi)"
-		"-{4,5}[ ]?BEGIN[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?[ ]?-{0,5}"
-		"(?: (?: (?!-{4,5}[ ]?(?:BEGIN|END)[ ])(?s:.) )*+"
-		"    -{4,5}[ ]?END[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?"
+		"-{4,5}[ ]?BEGIN[ +][A-Z0-9 +]{0,40}PRIVATE[ +]KEY(?:[ +]BLOCK)?"
+		"[ ]?-{0,5}"
+		"(?: (?: (?!-{4,5}[ ]?(?:BEGIN|END)[ +])(?s:.) )*+"
+		"    -{4,5}[ ]?END[ +][A-Z0-9 +]{0,40}PRIVATE[ +]KEY(?:[ +]BLOCK)?"
 		"    [ ]?-{0,5}"
-		"  | (?: (?:\\s|\\\\{1,4}[nrt]){1,8}+"
+		"  | (?: (?:\\s|\\\\{1,4}[nrt]|(?<=\\n)[>|\\#*][ ]?){1,8}+"
 		"        (?: [A-Za-z0-9-]{1,40}:[ ][^\\r\\n\"\\\\]{0,200}+"
 		"          | [A-Za-z0-9+/=]++"
-		"              (?=\\s{0,8}(?:[\\r\\n\"']|\\\\{1,4}[nrt]|\\z))"
+		"              (?=\\s{0,8}(?:[\\r\\n\"']|\\\\{1,4}[nrt]|\\z)"
+		"                |\\.\\.|\\x{2026})"
 		"          | [A-Za-z0-9+/=]{20,}+ )"
 		"    )*+"
 		"    (?:(?:\\s|\\\\{1,4}[nrt]){1,8}+-{4,5}[ ]?END[^\\r\\n]{0,60}+)?"
@@ -270,19 +284,34 @@ const EvRule ev_builtin_rules[] = {
 		"  | (?:secure|httponly|partitioned) [ \\t]{0,4} (?:;[ \\t]{0,8}) ){0,9}"
 		"(?! (?:path|domain|expires|max-age|samesite|priority|version"
 		"     |comment)= )"
-		"(?| [^\\s=;,\"'\\\\]{1,200}+ = \\\\{0,3}\"([^\"\\\\;]*+)\\\\{0,3}\""
-		"  | [^\\s=;,\"'\\\\]{1,200}+ = (?!\\[redacted:)([^\\s;\"'\\\\]++)"
+		"(?| [^\\s=;,\"'\\\\]{1,200}+ [ ]{0,3}=[ ]{0,3} \\\\{0,3}\"([^\"\\\\;]*+)\\\\{0,3}\""
+		"  | [^\\s=;,\"'\\\\]{1,200}+ [ ]{0,3}=[ ]{0,3} (?!\\[redacted:)([^\\s;\"'\\\\]++)"
 		"  | (?!\\[redacted:)(?=[^\\s;\"'\\\\]{0,100}[0-9])([^\\s;=\"'\\\\]{8,}+)"
 		"    (?!=) )",
 		ANCHORS(cookie_anchors), 0
 	},
 
-	/* Signed, unsigned and encrypted forms: two to five parts. */
+	/*
+	 * Signed, unsigned and encrypted forms, two to five parts; single parts,
+	 * as the JSON form has them; and the tokens that want to replace these.
+	 */
 	{
 		"jwt",
+		"(?x)"
 		"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{10,}+"
-		"\\.(?:[A-Za-z0-9_-]{8,}+|(?=\\.))(?:\\.[A-Za-z0-9_-]*+){0,3}+",
+		"  \\.(?:[A-Za-z0-9_-]{8,}+|(?=\\.))(?:\\.[A-Za-z0-9_-]*+){0,3}+"
+		"|(?<![A-Za-z0-9/+])eyJ[A-Za-z0-9_-]{24,}+={0,2}+(?![.+/])"
+		"|v[1-4]\\.(?:local|public)\\.[A-Za-z0-9_-]{20,}+"
+		"  (?:\\.[A-Za-z0-9_-]*+)?",
 		ANCHORS(jwt_anchors), EV_RULE_JOIN_LINES
+	},
+
+	/* The private parts of a JSON Web Key. */
+	{
+		"jwk",
+		"(?x) (?: \\\\{0,3}\" | ' ) (?:d|p|q|dp|dq|qi|k) (?: \\\\{0,3}\" | ' )"
+		"\\s{0,8}:\\s{0,8} (?: \\\\{0,3}\" | ' ) ([A-Za-z0-9_-]{16,}+)",
+		ANCHORS(jwk_anchors), 0
 	},
 
 	{
@@ -317,7 +346,7 @@ const EvRule ev_builtin_rules[] = {
 		"|pypi-[A-Za-z0-9_-]{40,}+"
 		"|rubygems_[a-f0-9]{40,}+"
 		"|(?<![A-Za-z0-9_-])sk-(?=[A-Za-z_-]{0,60}[0-9])"
-		"(?=[a-z0-9_-]{0,60}[A-Z])[A-Za-z0-9_-]{20,}+"
+		"(?:(?=[a-z0-9_-]{0,60}[A-Z])[A-Za-z0-9_-]{20,}+|[a-z0-9]{32,}+)"
 		"|(?<![A-Za-z0-9])hf_[A-Za-z0-9]{30,}+"
 		"|do[opr]_v1_[a-f0-9]{40,}+"
 		"|SG\\.[A-Za-z0-9_-]{16,}+\\.[A-Za-z0-9_-]{16,}+"
@@ -335,7 +364,12 @@ const EvRule ev_builtin_rules[] = {
 		"|AGE-SECRET-KEY-1[A-Z0-9]{40,}+"
 		"|(?<![A-Za-z0-9])key-[a-f0-9]{32}(?![a-f0-9])"
 		"|EAACEdEose0cBA[A-Za-z0-9]{10,}+"
-		"|(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}+",
+		"|(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}+"
+		"|(?<![0-9A-Za-z])1//0[A-Za-z0-9_-]{30,}+"
+		"|gAAAAA[A-Za-z0-9_-]{40,}+={0,2}"
+		"|(?:figd|ntn|sntrys|sbp|nfp|glc)_[A-Za-z0-9_=+/-]{20,}+"
+		"|AKCp[A-Za-z0-9]{20,}+"
+		"|[A-Za-z0-9]{14}\\.atlasv1\\.[A-Za-z0-9_-]{40,}+",
 		ANCHORS(api_token_anchors), EV_RULE_JOIN_LINES
 	},
 
@@ -349,9 +383,8 @@ const EvRule ev_builtin_rules[] = {
 		"url-password",
 		"(?xi)(?|"
 		"[a-z][a-z0-9+.-]{1,20}+://(?!\\[redacted:)"
-		"(?! [^\\s:/?\\#@\"'<>]{0,255}+ :[0-9]{1,5}(?:[/?\\#]|\\z) "
-		"    (?![^\\s/?\\#\"'<>]{0,255}@) )"
-		"[^\\s:/?\\#@\"'<>]{0,255}+ :"
+		"(?! [^\\s:/?\\#\"'<>]{0,255}+ :[0-9]{1,5}(?:[/?\\#]|\\z) )"
+		"[^\\s:/?\\#\"'<>]{0,255}+ :"
 		"(?! \\[redacted:[a-z0-9_-]{1,40}\\]@ )"
 		"( (?: (?! @(?:\\[[0-9a-f:.]{2,60}\\]|localhost"
 		"            |(?:[a-z0-9_-]{1,63}\\.){1,8}[a-z0-9-]{1,63}"
@@ -366,6 +399,7 @@ const EvRule ev_builtin_rules[] = {
 		"  (?=[a-z_-]{0,100}[0-9])([^\\s:/?\\#@\"'<>\\[\\]]{20,255}+)(?=@)"
 		"| (?<![^\\s\"'=])[^\\s:/@\"'=]{1,64}+ :([^\\s\"']{1,200})"
 		"  (?=@(?:tcp|unix)\\()"
+		"| :(?:5432|6432|\\*):[^:\\s]{1,64}:[^:\\s]{1,64}:(?!\\[redacted:)([^\\s]++)"
 		"| jdbc:oracle:[a-z0-9]{1,10}:[^\\s/:@]{1,64}/([^\\s@]{1,200}+)(?=@) )",
 		ANCHORS(url_password_anchors), 0
 	},
@@ -376,7 +410,7 @@ const EvRule ev_builtin_rules[] = {
 		"(?xi)"
 		"[?&;](?:amp;)?"
 		"(?| (?:sig|signature|x-(?:amz|goog|oss|cos|tc)-(?:signature|credential)"
-		"     |auth|jwt|sid|ticket|hmac|otp|(?:aws|goog|oss)?accesskeyid"
+		"     |auth|jwt|sid|session|ticket|hmac|otp|(?:aws|goog|oss)?accesskeyid"
 		"     |googleaccessid|samlresponse|assertion)"
 		"    = ([^&\\#\\s\"'<>\\\\;]++)"
 		"  | (?:code|key|policy) = ([^&\\#\\s\"'<>\\\\;]{16,}+) )",
@@ -386,9 +420,11 @@ const EvRule ev_builtin_rules[] = {
 	{
 		"password",
 		"(?xi)"
-		"(?: passw(?:or)?ds? | passwort | pass[-_ ]?phrase | pass[-_]?code"
+		"(?: passw(?:or)?ds? | pass[-_]word | passwort | pass[-_ ]?phrase | pass[-_]?code"
 		"  | pwd(?!(?<![A-Za-z_]pwd)=/[^\\s;]{0,200}(?:[ ];|\\s|\\z))"
-		"  | (?<![A-Za-z])pass | (?-i:(?<=[a-z])Pass) )"
+		"  | (?<![A-Za-z])pass(?!" QUOTE "?\\s{0,4}[:=]\\s{0,4}[0-9]{1,4}"
+		"      (?:[\\s,;.)]|\\z))"
+		"  | psw | (?-i:(?<=[a-z])Pass) )"
 		NO_META_KEY KEY_REST
 		"(?: " SIGN NO_SECRET " | " BLANK_SIGN " )"
 		VALUE,
@@ -399,13 +435,14 @@ const EvRule ev_builtin_rules[] = {
 		"secret",
 		"(?xi)"
 		"(?: (?<![0-9]:)secrets? | token | credentials?"
+		"  | (?<![A-Za-z])creds"
 		"  | key(?<=" KEY_OWNERS("key") "|" KEY_OWNERS("[-_. ]key") ")"
 		"  | signature(?<=accesssignature|access[-_ ]signature)"
 		"  | sess(?:ion)?_?id(?==[^\\s;,]{12}) )"
 		NO_META_KEY KEY_REST
 		"(?: " SIGN NO_SECRET
 		"    (?!" QUOTE "?[0-9]{1,3}(?![^\\s\"'`\\\\,;&)\\]}<>.]))"
-		"  | (?<=token|key)" BLANK_SIGN " )"
+		"  | (?<=token|key)" BLANK_SIGN " | " IS_SIGN " )"
 		VALUE,
 		ANCHORS(secret_anchors), 0
 	},
@@ -424,10 +461,13 @@ const EvRule ev_builtin_rules[] = {
 	{
 		"xml-secret",
 		"(?xi)"
-		"<[\\w.:-]{0,60}?(?:password|passwd|pwd|secret|token|(?:api|access"
-		"|private|secret|account)[-_]?key)(?:\\s[^<>]{0,200})?>"
+		"(?| (?:<[\\w.:-]{0,60}?|<key>[\\w.: -]{0,60}?)(?:password|passwd|pwd|secret|token|(?:api|access"
+		"|private|secret|account)[-_]?key)"
+		"(?:(?:\\s[^<>]{0,200})?|</key>\\s{0,20}<string)>"
 		"(?!\\[redacted:)"
-		"(?: <!\\[CDATA\\[ )?([^<]{1,10000}+)(?=<)",
+		"(?: <!\\[CDATA\\[ )?([^<]{1,10000}+)(?=<)"
+		"| type=[\"']?password[\"']?[^<>]{0,200}?\\svalue=[\"']"
+		"  (?!\\[redacted:)([^\"'<>]++) )",
 		ANCHORS(xml_secret_anchors), 0
 	},
 
@@ -456,6 +496,13 @@ const EvRule ev_builtin_rules[] = {
 		"    (?![/*]|\\[redacted:)([^\\s]++)(?=\\s|\\z)"
 		"  | (?:net|net1)(?:\\.exe)?\"?[ ]{1,4}use[ ]{1,4}[^\\r\\n]{0,120}?"
 		"    \\\\\\\\[^\\s]{1,120}[ ]{1,4}(?![/*]|\\[redacted:)([^\\s]++)"
+		"  | (?:ldapsearch|ldapmodify|ldapadd|ldapdelete|ldapwhoami)"
+		"    [ ][^\\r\\n]{0,200}?(?<=[ ])-w[ ]{1,4}(?!\\[redacted:)" VALUE
+		"  | redis-cli[ ][^\\r\\n]{0,200}?(?<=[ ])-a[ ]{1,4}(?!\\[redacted:)" VALUE
+		"  | docker[ ]login[ ][^\\r\\n]{0,200}?(?<=[ ])-p[ ]{1,4}"
+		"    (?!\\[redacted:)" VALUE
+		"  | machine[ ]{1,4}[^\\s]{1,200}\\s{1,8}login\\s{1,8}[^\\s]{1,200}"
+		"    \\s{1,8}password\\s{1,8}(?!\\[redacted:)([^\\s]++)"
 		"  | schtasks[^\\r\\n]{0,300}?[ ]/rp[ ]{1,4}(?!/)" VALUE
 		")",
 		ANCHORS(command_line_anchors), 0

@@ -19,6 +19,8 @@ typedef struct EvCodeRange
 
 #include "unicode_ranges.h"
 
+#define ESCAPE_LENGTH_MAX 16
+
 #define LENGTH_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 int
@@ -133,7 +135,28 @@ ev_is_splitter(uint32_t code)
 		(code >= 0xFE00 && code <= 0xFE0F) || code == 0xFEFF ||
 		code == 0xFFA0 || (code >= 0xFFF9 && code <= 0xFFFB) ||
 		(code >= 0x1BCA0 && code <= 0x1BCA3) ||
+		(code >= 0x1D173 && code <= 0x1D17A) ||
 		(code >= 0xE0000 && code <= 0xE0FFF);
+}
+
+/*
+ * Logs of terminals hold sequences such as ESC [ 3 1 m.  They are taken out
+ * as a whole, or the rest of each would stand in the middle of a word.
+ */
+int
+ev_escape_length(const char *text, size_t limit)
+{
+	size_t		i = 2;
+
+	if (limit < 3 || text[0] != 0x1B || text[1] != '[')
+		return 1;
+	while (i < limit && i < ESCAPE_LENGTH_MAX &&
+		   text[i] >= 0x20 && text[i] <= 0x3F)
+		i++;
+	if (i == limit || i == ESCAPE_LENGTH_MAX || text[i] < 0x40 ||
+		text[i] == 0x7F)
+		return 1;
+	return (int) i + 1;
 }
 
 bool

@@ -39,6 +39,9 @@ extern bool ev_is_hidden(uint32_t code);
  */
 extern bool ev_is_splitter(uint32_t code);
 
+/* Length of the terminal sequence at an ESC, or 1 if there is none. */
+extern int	ev_escape_length(const char *text, size_t limit);
+
 /* = + - @ in all forms that some reader folds to ASCII. */
 extern bool ev_is_trigger(uint32_t code);
 

@@ -143,6 +143,8 @@ strip_into(const EvView *from, bool lines, char *text, EvOrigin *origin)
 		{
 			width = ev_utf8_decode(source + i, length - i, &code);
 			drop = ev_is_splitter(code) || (lines && ev_is_control(code));
+			if (code == 0x1B)
+				width = ev_escape_length(source + i, length - i);
 		}
 		for (; width > 0; width--, i++)
 		{

@@ -400,6 +400,7 @@ time_to_sleep(EvTransaction *transaction)
 {
 	TimestampTz due;
 	long		sleep = NAPTIME_MS;
+	long		until;
 
 	if (ev_shmem_count_busy() > 0)
 		sleep = Min(BUSY_NAPTIME_MS, ev_lease * 1000 / 4);
@@ -407,13 +408,10 @@ time_to_sleep(EvTransaction *transaction)
 	ev_transaction_begin(transaction, EV_TRANSACTION_WRITE);
 	due = ev_tables_try_lock() ? ev_job_next_due() : DT_NOEND;
 	ev_transaction_commit(transaction);
-	if (due != DT_NOEND && ev_shmem_count_busy() < ev_max_exporters)
-	{
-		long		until = TimestampDifferenceMilliseconds(ev_clock_now(),
-															due);
+	if (due == DT_NOEND)
+		return sleep;
 
-		/* What is due already, and was not started, waits for a place. */
-		sleep = Min(sleep, until > 0 ? until : BUSY_NAPTIME_MS);
-	}
-	return sleep;
+	/* What is due already, and was not done, waits for a place or a lock. */
+	until = TimestampDifferenceMilliseconds(ev_clock_now(), due);
+	return Min(sleep, until > 0 ? until : BUSY_NAPTIME_MS);
 }

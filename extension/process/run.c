@@ -376,7 +376,7 @@ record_failure(Run *run, ErrorData *error)
 	failure.failure_class = ev_failure_classify(error->sqlerrcode);
 	failure.code = pstrdup(unpack_sql_state(error->sqlerrcode));
 	failure.message = ev_failure_text(error->message);
-	failure.hint = error->hint;
+	failure.hint = error->hint ? ev_failure_text(error->hint) : NULL;
 	failure.record_count = -1;
 	if (error->sqlerrcode == EV_ERRCODE_TOO_MANY_ROWS && run->producer != NULL)
 		failure.record_count = ev_producer_count(run->producer);

@@ -72,7 +72,7 @@ COMMENT ON TABLE evidence.audit_export IS
 COMMENT ON COLUMN evidence.audit_export.id IS 'Identity of the export.';
 COMMENT ON COLUMN evidence.audit_export.state IS 'See _state_moves().';
 COMMENT ON COLUMN evidence.audit_export.version IS 'Raised by one with every change of state.';
-COMMENT ON COLUMN evidence.audit_export.generation IS 'Raised by recovery; an older generation can commit nothing.';
+COMMENT ON COLUMN evidence.audit_export.generation IS 'Raised when an export is opened again; an older generation can commit nothing, and all attempts of one give the same archive.';
 COMMENT ON COLUMN evidence.audit_export.source IS 'Contract: the audit source.';
 COMMENT ON COLUMN evidence.audit_export.start_at IS 'Contract: first time of the range, included.';
 COMMENT ON COLUMN evidence.audit_export.end_at IS 'Contract: end of the range, excluded.';
