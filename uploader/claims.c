@@ -444,8 +444,10 @@ is_filters(json_t *value)
 	json_t	   *values;
 
 	json_object_foreach(value, key, values)
+	{
 		if (!is_texts(values))
 			return false;
+	}
 	return json_is_object(value);
 }
 

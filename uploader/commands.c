@@ -319,15 +319,17 @@ wait_until_ready(const EvOptions *options, EvLedger *ledger, const char *id,
 {
 	double		deadline = ev_retry_clock() + options->timeout;
 	double		pause = POLL_FIRST;
-	double		longest = ev_progress_visible() ? POLL_LAST_VISIBLE :
-		POLL_LAST;
+	double		longest = POLL_LAST;
 
+	if (ev_progress_visible())
+		longest = POLL_LAST_VISIBLE;
 	for (;;)
 	{
 		EvStatus	status = look(ledger, id, failure);
-		double		left = options->timeout > 0 ?
-			deadline - ev_retry_clock() : RESTART_SECONDS;
+		double		left = RESTART_SECONDS;
 
+		if (options->timeout > 0)
+			left = deadline - ev_retry_clock();
 		if (ev_ledger_lost(ledger))
 		{
 			ev_log_note("connection lost, connecting again; the export goes on");

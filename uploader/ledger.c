@@ -109,6 +109,9 @@ static const struct
 	{"57P", EV_STATUS_CONNECTION}
 };
 
+#define SQLSTATE_COUNT \
+	(sizeof(sqlstate_meanings) / sizeof(sqlstate_meanings[0]))
+
 static EvStatus open_connection(EvLedger *ledger, EvFailure *failure);
 static PGconn *connect_once(const EvLedger *ledger);
 static EvStatus check_version(EvLedger *ledger, EvFailure *failure);
@@ -380,7 +383,8 @@ copy_text(char *out, size_t size, const char *text)
 {
 	size_t		length = strlen(text);
 
-	while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r'))
+	while (length > 0 &&
+		   (text[length - 1] == '\n' || text[length - 1] == '\r'))
 		length--;
 	if (length >= size)
 		length = size - 1;
@@ -406,14 +410,11 @@ server_failure(EvLedger *ledger, const char *doing, const PGresult *result,
 		status = EV_STATUS_CONNECTION;
 	else if (sqlstate != NULL)
 	{
-		size_t		count = sizeof(sqlstate_meanings) /
-			sizeof(sqlstate_meanings[0]);
-
-		for (i = 0; i < count; i++)
+		for (i = 0; i < SQLSTATE_COUNT; i++)
 			if (strncmp(sqlstate, sqlstate_meanings[i].prefix,
 						strlen(sqlstate_meanings[i].prefix)) == 0)
 				break;
-		if (i < count)
+		if (i < SQLSTATE_COUNT)
 			status = sqlstate_meanings[i].status;
 	}
 	ev_fail(failure, status, doing, "%s", "");

@@ -460,10 +460,12 @@ compare_filters(const void *a, const void *b)
 	const char *right = *(const char *const *) b;
 	size_t		left_length = strcspn(left, "=");
 	size_t		right_length = strcspn(right, "=");
-	size_t		common = left_length < right_length ?
-		left_length : right_length;
-	int			order = memcmp(left, right, common);
+	size_t		common = left_length;
+	int			order;
 
+	if (right_length < common)
+		common = right_length;
+	order = memcmp(left, right, common);
 	if (order != 0)
 		return order;
 	return left_length < right_length ? -1 : left_length > right_length;

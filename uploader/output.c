@@ -169,11 +169,11 @@ report_value(const EvVerifyReport *report)
 	for (i = 0; i < report->nfaults && i < EV_FAULT_LIMIT; i++)
 	{
 		json_t	   *fault = json_object();
+		const EvFault *found = &report->faults[i];
 
 		json_object_set_new(fault, "check",
-							json_string(ev_check_name(report->faults[i].check)));
-		json_object_set_new(fault, "text",
-							text_value(report->faults[i].text));
+							json_string(ev_check_name(found->check)));
+		json_object_set_new(fault, "text", text_value(found->text));
 		json_array_append_new(faults, fault);
 	}
 	json_object_set_new(value, "intact", json_boolean(report->nfaults == 0));

@@ -29,12 +29,13 @@ ev_prompt_password(char *password, size_t size)
 		fclose(terminal);
 		return false;
 	}
-	fputs("Password: ", terminal);
-	fflush(terminal);
 
+	/* Before the prompt, or a fast answer would be shown and thrown away. */
 	silent = saved;
 	silent.c_lflag &= ~(tcflag_t) ECHO;
 	tcsetattr(fileno(terminal), TCSAFLUSH, &silent);
+	fputs("Password: ", terminal);
+	fflush(terminal);
 	complete = fgets(password, (int) size, terminal) != NULL &&
 		strchr(password, '\n') != NULL;
 	tcsetattr(fileno(terminal), TCSAFLUSH, &saved);

@@ -84,6 +84,7 @@ static const struct
 	bool		of_cell;		/* tell the column too */
 	const char *text;
 }			tally_texts[TALLY_COUNT] = {
+
 	[TALLY_BARE_QUOTE] = {EV_CHECK_CSV, true,
 	"a quote stands inside a cell that is not quoted"},
 	[TALLY_AFTER_QUOTE] = {EV_CHECK_CSV, true,
@@ -187,6 +188,7 @@ static void read_character(EvRecordsReader *reader, uint32_t code,
 						   const char *bytes, size_t length);
 static size_t read_high(EvRecordsReader *reader, const char *data,
 						size_t length);
+static void refuse_pending(EvRecordsReader *reader);
 static void end_cell(EvRecordsReader *reader);
 static void end_record(EvRecordsReader *reader);
 static void count(EvRecordsReader *reader, Tally tally);
@@ -240,8 +242,7 @@ ev_records_finish(EvRecordsReader *reader, EvVerifyReport *report,
 	unsigned char digest[EV_SHA256_BYTES];
 	int			i;
 
-	if (reader->pending > 0)
-		count(reader, TALLY_UTF8);
+	refuse_pending(reader);
 	if (reader->place == PLACE_QUOTED)
 		count(reader, TALLY_OPEN_QUOTE);
 	if (reader->place != PLACE_RECORD)
@@ -544,6 +545,17 @@ read_character(EvRecordsReader *reader, uint32_t code, const char *bytes,
 }
 
 /*
+ * The bytes that wait are no character.  Each counts, as it would if it had
+ * not stood at the end of a block: the result does not depend on the blocks.
+ */
+static void
+refuse_pending(EvRecordsReader *reader)
+{
+	for (; reader->pending > 0; reader->pending--)
+		count(reader, TALLY_UTF8);
+}
+
+/*
  * Read one character that is not ASCII; returns how many bytes were used.
  * One that crosses the end of a block waits in pending_bytes.
  */
@@ -576,8 +588,7 @@ read_high(EvRecordsReader *reader, const char *data, size_t length)
 	/* A byte that cannot continue the character is read on its own. */
 	if ((first & 0xc0) != 0x80)
 	{
-		count(reader, TALLY_UTF8);
-		reader->pending = 0;
+		refuse_pending(reader);
 		return 0;
 	}
 	reader->pending_bytes[reader->pending++] = data[0];
@@ -586,11 +597,12 @@ read_high(EvRecordsReader *reader, const char *data, size_t length)
 	decoded = ev_utf8_decode(reader->pending_bytes,
 							 (size_t) reader->pending, &code);
 	if (decoded == reader->pending)
+	{
 		read_character(reader, code, reader->pending_bytes,
 					   (size_t) decoded);
-	else
-		count(reader, TALLY_UTF8);
-	reader->pending = 0;
+		reader->pending = 0;
+	}
+	refuse_pending(reader);
 	return 1;
 }
 
@@ -639,11 +651,6 @@ end_cell(EvRecordsReader *reader)
 {
 	int64_t		value;
 
-	if (reader->pending > 0)
-	{
-		count(reader, TALLY_UTF8);
-		reader->pending = 0;
-	}
 	if (reader->marked)
 		reader->facts.marked++;
 	if (reader->record == 0)

@@ -19,6 +19,7 @@ static const struct
 	const char *name;
 	const char *meaning;
 }			checks[EV_CHECK_COUNT] = {
+
 	[EV_CHECK_LAYOUT] = {"layout",
 	"the ZIP holds records.csv and manifest.json and nothing else"},
 	[EV_CHECK_MANIFEST] = {"manifest",

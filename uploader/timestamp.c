@@ -54,8 +54,8 @@ days_of(int64_t year, int64_t month, int64_t day)
 	int64_t		shifted = month > 2 ? year : year - 1;
 	int64_t		era = (shifted >= 0 ? shifted : shifted - 399) / 400;
 	int64_t		year_of_era = shifted - era * 400;
-	int64_t		day_of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) /
-		5 + day - 1;
+	int64_t		march_month = month > 2 ? month - 3 : month + 9;
+	int64_t		day_of_year = (153 * march_month + 2) / 5 + day - 1;
 
 	return era * 146097 + year_of_era * 365 + year_of_era / 4 -
 		year_of_era / 100 + day_of_year - EPOCH_DAYS;

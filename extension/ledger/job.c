@@ -8,9 +8,9 @@
  * and not by the number of processes (requirement S1.35); a row of the table
  * guard is locked first and the running jobs are counted in a later
  * statement, since a count in the same statement would use the snapshot of
- * before the wait.  The rows are locked FOR NO KEY UPDATE: chunks that a worker
- * which stands still has not committed hold a key lock on the export, and must
- * not keep another worker from it (case C43).
+ * before the wait.  The rows are locked FOR NO KEY UPDATE: chunks that a
+ * worker which stands still has not committed hold a key lock on the export,
+ * and must not keep another worker from it (case C43).
  *
  * Every later statement of a worker joins its live attempt: not ended, and
  * with a lease that has not run out by the clock at that moment, read after

@@ -23,8 +23,9 @@
 
 #define LENGTH_MIN 3
 #define LENGTH_MAX 40
-#define TABLE_BITS 12
-#define TABLE_SIZE (1 << TABLE_BITS)
+#define HASH_BITS 16
+#define HASH_SIZE (1 << HASH_BITS)
+#define TABLE_SIZE 4096
 
 typedef struct Anchor
 {
@@ -40,11 +41,12 @@ struct EvAnchorSet
 	int			nanchors;
 	int		   *always;
 	int			nalways;
-	unsigned char maybe[TABLE_SIZE];
+	uint64_t	maybe[HASH_SIZE / 64];	/* one bit for each hash */
 	int			first[TABLE_SIZE];	/* index of an anchor, or -1 */
 };
 
 static unsigned hash_of(uint32_t three);
+static uint64_t maybe(const EvAnchorSet *set, unsigned hash);
 static uint32_t load_three(const char *text);
 static bool check_position(const EvAnchorSet *set, unsigned hash,
 						   const char *text, size_t length, bool *wanted,
@@ -106,9 +108,9 @@ ev_anchor_add(EvAnchorSet *set, const char *literal, int rule)
 	anchor->rule = rule;
 
 	hash = hash_of(load_three(anchor->literal));
-	anchor->next = set->first[hash];
-	set->first[hash] = set->nanchors++;
-	set->maybe[hash] = 1;
+	anchor->next = set->first[hash % TABLE_SIZE];
+	set->first[hash % TABLE_SIZE] = set->nanchors++;
+	set->maybe[hash / 64] |= UINT64_C(1) << hash % 64;
 	return true;
 }
 
@@ -132,26 +134,35 @@ ev_anchor_find(const EvAnchorSet *set, const char *text, size_t length,
 	bool		any = false;
 	size_t		i = 0;
 
-	/* Four bytes can be loaded as one as long as a fourth is there. */
-	for (; i + 4 <= length; i++)
+	/* Eight bytes hold six positions; four of them are looked up at once. */
+	for (; i + 8 <= length; i += 4)
 	{
-		uint32_t	four;
-		unsigned	hash;
+		uint64_t	eight;
+		unsigned	hash[4];
+		int			k;
 
-		memcpy(&four, text + i, 4);
+		memcpy(&eight, text + i, 8);
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-		four = __builtin_bswap32(four);
+		eight = __builtin_bswap64(eight);
 #endif
-		hash = hash_of(four & 0xFFFFFF);
-		if (set->maybe[hash])
-			any = check_position(set, hash, text + i, length - i, wanted,
-								 nrules, any);
+		hash[0] = hash_of(eight & 0xFFFFFF);
+		hash[1] = hash_of(eight >> 8 & 0xFFFFFF);
+		hash[2] = hash_of(eight >> 16 & 0xFFFFFF);
+		hash[3] = hash_of(eight >> 24 & 0xFFFFFF);
+		if (((maybe(set, hash[0]) | maybe(set, hash[1]) |
+			  maybe(set, hash[2]) | maybe(set, hash[3])) & 1) == 0)
+			continue;
+		for (k = 0; k < 4; k++)
+			if ((maybe(set, hash[k]) & 1) != 0)
+				any = check_position(set, hash[k], text + i + k,
+									 length - i - (size_t) k, wanted, nrules,
+									 any);
 	}
-	if (i + LENGTH_MIN <= length)
+	for (; i + LENGTH_MIN <= length; i++)
 	{
 		unsigned	hash = hash_of(load_three(text + i));
 
-		if (set->maybe[hash])
+		if ((maybe(set, hash) & 1) != 0)
 			any = check_position(set, hash, text + i, length - i, wanted,
 								 nrules, any);
 	}
@@ -177,7 +188,14 @@ load_three(const char *text)
 static inline unsigned
 hash_of(uint32_t three)
 {
-	return ((three | 0x202020) * UINT32_C(2654435761)) >> (32 - TABLE_BITS);
+	return ((three | 0x202020) * UINT32_C(2654435761)) >> (32 - HASH_BITS);
+}
+
+/* Bit 0 tells whether any literal has this hash; the others are noise. */
+static inline uint64_t
+maybe(const EvAnchorSet *set, unsigned hash)
+{
+	return set->maybe[hash / 64] >> hash % 64;
 }
 
 static bool
@@ -186,7 +204,7 @@ check_position(const EvAnchorSet *set, unsigned hash, const char *text,
 {
 	int			index;
 
-	for (index = set->first[hash]; index >= 0;
+	for (index = set->first[hash % TABLE_SIZE]; index >= 0;
 		 index = set->anchors[index].next)
 	{
 		const Anchor *anchor = &set->anchors[index];

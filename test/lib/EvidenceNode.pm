@@ -53,7 +53,8 @@ my $project = abs_path(dirname(__FILE__) . '/../..');
 Makes and initialises a node, not started yet.  Settings are those of
 pg_evidence without the prefix (C<< lease => 2 >>); others go in with
 append_conf.  Developer mode is on unless told otherwise, so that tests can
-move the clock.
+move the clock.  C<< encoding => 'LATIN1' >> is the encoding of all databases;
+UTF8 without it.
 
 =cut
 
@@ -61,9 +62,10 @@ sub new
 {
 	my ($class, $name, %settings) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $encoding = delete $settings{encoding} // 'UTF8';
 
 	bless $node, $class;
-	$node->init(extra => [ '--no-locale', '--encoding=UTF8' ]);
+	$node->init(extra => [ '--no-locale', "--encoding=$encoding" ]);
 	$node->configure(%settings);
 	return $node;
 }
@@ -401,28 +403,28 @@ sub resume
 
 =pod
 
-=item $node->signal($signal, $pid)
+=item $node->signal($signal, $pid, keep_pause => ...)
 
 Sends a signal to one process of the server.  KILL brings the whole server
-down and up again; then this waits until it takes connections, and the pause,
-if any, is over when it does.
+down and up again; then this waits until it takes connections, and the pause
+is over when it does, unless keep_pause is true.
 
 =cut
 
 sub signal
 {
-	my ($node, $signal, $pid) = @_;
+	my ($node, $signal, $pid, %options) = @_;
+	my $ends_pause = $signal eq 'KILL' && !$options{keep_pause};
 
-	$node->write_settings(debug_pause => '') if $signal eq 'KILL';
+	$node->write_settings(debug_pause => '') if $ends_pause;
 	my $offset = -s $node->logfile;
 
 	kill($signal, $pid) == 1 or die "could not send $signal to $pid: $!";
 	if ($signal eq 'KILL')
 	{
 		$node->wait_for_log(qr/all server processes terminated/, $offset);
-		# A reload before that may be lost on the launcher's way up.
 		$node->poll('SELECT true');
-		$node->reload;
+		$node->reload if $ends_pause;
 	}
 	return;
 }

@@ -35,7 +35,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(bytes_of cells_ok manifest_of member_of package_ok
-  records_of reference_ok rows_to_file run_tool);
+  query_to_file records_of reference_ok rows_to_file run_tool);
 
 # Columns of the log that may be exported, in their order.
 our @columns = qw(id created_at tenant_id actor_id actor_role action
@@ -157,14 +157,33 @@ sub rows_to_file
 	my $object = join ', ',
 	  map { "'$_', " . ($text{$_} // $_) } @wanted ? @wanted : @columns;
 
-	$node->safe_psql('postgres', <<~"SQL");
-		SELECT lo_export(lo_from_bytea(54321, convert_to(rows, 'UTF8')), '$path')
-		  FROM (SELECT coalesce(json_agg(json_build_object($object)
-		                                 ORDER BY created_at, id), '[]')::text
-		          FROM evidence.audit_log WHERE $where) AS t(rows);
-		SELECT lo_unlink(54321);
+	query_to_file($node, $path, <<~"SQL");
+		SELECT coalesce(json_agg(json_build_object($object)
+		                         ORDER BY created_at, id), '[]')
+		  FROM evidence.audit_log WHERE $where
 		SQL
 	return $path;
+}
+
+=pod
+
+=item query_to_file($node, $path, $sql)
+
+Has the server write the one text value of a query to a file, in UTF-8 and
+without a line end.
+
+=cut
+
+sub query_to_file
+{
+	my ($node, $path, $sql) = @_;
+
+	$node->safe_psql('postgres', <<~"SQL");
+		SELECT lo_from_bytea(54321, convert_to(($sql)::text, 'UTF8'));
+		SELECT lo_export(54321, '$path');
+		SELECT lo_unlink(54321);
+		SQL
+	return;
 }
 
 =pod
