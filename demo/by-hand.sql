@@ -1,6 +1,6 @@
--- 1. Ask for the evidence of the last 31 days.  From the commit on it will be
+-- 1. Ask for the evidence of the last 30 days.  From the commit on it will be
 --    made, or visibly fail, whatever happens to the server.
-SELECT evidence.request_audit_export(now() - interval '31 days', now(), 'access review') AS id \gset
+SELECT evidence.request_audit_export(now() - interval '30 days', now(), 'access review') AS id \gset
 
 -- 2. Watch it until its state is READY.
 SELECT state, progress, record_count, expires_at FROM evidence.audit_export_status WHERE id = :'id';
