@@ -14,6 +14,7 @@
  *-------------------------------------------------------------------------
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,7 @@ ev_command_run(const EvOptions *options, bool *reported, EvFailure *failure)
 	return status;
 }
 
+/* The commands that need a server, on an open connection. */
 static EvStatus
 run_on_server(const EvOptions *options, EvLedger *ledger, EvFailure *failure)
 {
@@ -121,6 +123,7 @@ print_export(EvLedger *ledger, const char *id, bool json, EvFailure *failure)
 	return EV_STATUS_OK;
 }
 
+/* An EvAttemptFunction. */
 static EvStatus
 attempt_request(void *arg, EvFailure *failure)
 {
@@ -140,10 +143,18 @@ run_request(const EvOptions *options, EvLedger *ledger, EvFailure *failure)
 	RequestAttempt attempt = {ledger, &options->request, ""};
 	EvStatus	status;
 
+	if (options->output != NULL)
+	{
+		status = ev_download_check(options->output, options->force, failure);
+		if (status != EV_STATUS_OK)
+			return status;
+	}
 	status = ev_retry_run(ledger, true, attempt_request, &attempt, failure);
 	if (status != EV_STATUS_OK)
 		return status;
 	ev_failure_export(failure, attempt.id);
+
+	/* At once: whoever interrupts the waiting needs the id. */
 	if (!options->json)
 		ev_output_line(attempt.id);
 	if (options->wait)
@@ -162,6 +173,7 @@ run_request(const EvOptions *options, EvLedger *ledger, EvFailure *failure)
 	return EV_STATUS_OK;
 }
 
+/* READY is the only end that prints; all others are failures. */
 static EvStatus
 run_wait(const EvOptions *options, EvLedger *ledger, EvFailure *failure)
 {
@@ -176,6 +188,7 @@ run_wait(const EvOptions *options, EvLedger *ledger, EvFailure *failure)
 	return EV_STATUS_OK;
 }
 
+/* show is a list of one with everything about it. */
 static EvStatus
 run_list(const EvOptions *options, EvLedger *ledger, EvFailure *failure)
 {
@@ -193,6 +206,7 @@ run_list(const EvOptions *options, EvLedger *ledger, EvFailure *failure)
 	return EV_STATUS_OK;
 }
 
+/* An EvAttemptFunction. */
 static EvStatus
 attempt_cancel(void *arg, EvFailure *failure)
 {
@@ -226,6 +240,10 @@ run_cancel(const EvOptions *options, EvLedger *ledger, EvFailure *failure)
 	return EV_STATUS_OK;
 }
 
+/*
+ * Download and tell where the file lies.  The status for the JSON document is
+ * read afterwards, for the download itself may have taken long.
+ */
 static EvStatus
 run_download(const EvOptions *options, EvLedger *ledger, const char *id,
 			 EvFailure *failure)
@@ -259,6 +277,10 @@ run_download(const EvOptions *options, EvLedger *ledger, const char *id,
 	return status;
 }
 
+/*
+ * A package with faults is a result and not an error: it is printed like any
+ * other, and only the exit code is that of a failure.
+ */
 static EvStatus
 run_verify(const EvOptions *options, bool *reported, EvFailure *failure)
 {
@@ -313,6 +335,11 @@ look(EvLedger *ledger, const char *id, EvFailure *failure)
 	return status;
 }
 
+/*
+ * Ask again and again, less often as time goes by, until the export is ready,
+ * has ended otherwise, or --timeout has passed.  An export may be queued for
+ * hours, so without --timeout there is no limit.
+ */
 static EvStatus
 wait_until_ready(const EvOptions *options, EvLedger *ledger, const char *id,
 				 EvFailure *failure)
@@ -325,27 +352,36 @@ wait_until_ready(const EvOptions *options, EvLedger *ledger, const char *id,
 		longest = POLL_LAST_VISIBLE;
 	for (;;)
 	{
-		EvStatus	status = look(ledger, id, failure);
+		EvStatus	status;
 		double		left = RESTART_SECONDS;
+		bool		lost;
+
+		/* A server that does not answer must not outlast --timeout. */
+		if (options->timeout > 0)
+			ev_ledger_patience(ledger,
+							   fmax(deadline - ev_retry_clock(), 1));
+		status = look(ledger, id, failure);
+		lost = ev_ledger_lost(ledger);
+		if (!lost && status != EV_STATUS_STATE &&
+			!ev_failure_is_conflict(failure))
+			return status;
 
 		if (options->timeout > 0)
 			left = deadline - ev_retry_clock();
-		if (ev_ledger_lost(ledger))
-		{
-			ev_log_note("connection lost, connecting again; the export goes on");
-			status = ev_retry_reconnect(ledger,
-										left < RESTART_SECONDS ?
-										left : RESTART_SECONDS, failure);
-			if (status == EV_STATUS_CONNECTION && left < RESTART_SECONDS)
-				return timed_out(options, id, failure);
-			if (status == EV_STATUS_OK)
-				continue;
-		}
-		if (status != EV_STATUS_STATE && !ev_failure_is_conflict(failure))
-			return status;
 		if (left <= 0)
 			return timed_out(options, id, failure);
-		ev_retry_sleep(pause < left ? pause : left);
-		pause = pause * 1.5 < longest ? pause * 1.5 : longest;
+		if (lost)
+		{
+			ev_log_note("connection lost, connecting again; the export goes on");
+			status = ev_retry_reconnect(ledger, fmin(left, RESTART_SECONDS),
+										failure);
+			if (status == EV_STATUS_CONNECTION && left < RESTART_SECONDS)
+				return timed_out(options, id, failure);
+			if (status != EV_STATUS_OK)
+				return status;
+			continue;
+		}
+		ev_retry_sleep(fmin(pause, left));
+		pause = fmin(pause * 1.5, longest);
 	}
 }

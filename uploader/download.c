@@ -107,6 +107,17 @@ ev_download(EvLedger *ledger, const char *id, const char *reason,
 	return status;
 }
 
+EvStatus
+ev_download_check(const char *output, bool force, EvFailure *failure)
+{
+	struct stat status;
+
+	/* Within a directory the name is that of an export yet to be made. */
+	if (stat(output, &status) == 0 && S_ISDIR(status.st_mode))
+		return EV_STATUS_OK;
+	return ev_spool_file_check(output, force, failure);
+}
+
 /* The name of the file; a directory gets the default name inside it. */
 static EvStatus
 choose_path(const char *output, const char *id, char **path,
@@ -118,7 +129,8 @@ choose_path(const char *output, const char *id, char **path,
 	if (output == NULL)
 		length = asprintf(path, "evidence-%s.zip", id);
 	else if (stat(output, &status) == 0 && S_ISDIR(status.st_mode))
-		length = asprintf(path, "%s/evidence-%s.zip", output, id);
+		length = asprintf(path, "%s%sevidence-%s.zip", output,
+						  output[strlen(output) - 1] == '/' ? "" : "/", id);
 	else
 		length = asprintf(path, "%s", output);
 	if (length < 0)
@@ -129,6 +141,7 @@ choose_path(const char *output, const char *id, char **path,
 	return EV_STATUS_OK;
 }
 
+/* An EvAttemptFunction. */
 static EvStatus
 attempt_grant(void *arg, EvFailure *failure)
 {
@@ -151,6 +164,7 @@ get_grant(Download *download, EvFailure *failure)
 						failure);
 }
 
+/* The same code as the server has for evidence that does not fit. */
 static EvStatus
 mismatch(EvFailure *failure, const char *text)
 {
@@ -169,6 +183,7 @@ take_chunk(void *arg, int seq, const void *data, size_t length,
 	EvError		error;
 	EvStatus	status;
 
+	/* A server gone wrong must not fill the disk. */
 	if ((int64_t) length > download->size - download->bytes)
 		return mismatch(failure, "more bytes came than the ledger states");
 	status = ev_spool_file_write(download->spool, data, length, failure);
@@ -181,6 +196,10 @@ take_chunk(void *arg, int seq, const void *data, size_t length,
 	return EV_STATUS_OK;
 }
 
+/*
+ * Fetch page by page until one is not full.  What can be mended on the way is
+ * mended only if chunks have come since the last time, which bounds it.
+ */
 static EvStatus
 fetch(Download *download, EvFailure *failure)
 {

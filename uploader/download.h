@@ -12,6 +12,13 @@
 #include "verify.h"
 
 /*
+ * Would a download to output be refused because of what is there already?  To
+ * be asked before an export is requested for it.
+ */
+extern EvStatus ev_download_check(const char *output, bool force,
+								  EvFailure *failure);
+
+/*
  * Fetch export id into a file.  output is the file's name, or a directory, or
  * NULL for evidence-ID.zip in the current one; *path becomes the name taken
  * (release with free).  An existing file is replaced only with force.

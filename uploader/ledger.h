@@ -3,8 +3,8 @@
  * ledger.h
  *	  The program's view of the database: one function per SQL function.
  *
- * ledger.c is the only file that knows libpq, and it calls functions and the
- * status view of schema evidence only, never a table.  No function leaves a
+ * Only the files ledger*.c know libpq, and they call functions and the status
+ * view of schema evidence only, never a table.  No function leaves a
  * transaction open.
  *
  * A function that fails may have lost the connection, which ev_ledger_lost
@@ -112,6 +112,12 @@ extern EvStatus ev_ledger_open(const EvConnection *connection,
 							   EvLedger **ledger, EvFailure *failure);
 extern EvStatus ev_ledger_reconnect(EvLedger *ledger, EvFailure *failure);
 extern void ev_ledger_close(EvLedger *ledger);	/* NULL is allowed */
+
+/*
+ * Within a statement, allow the server to be silent for that long, which can
+ * only shorten the limit that there is anyway.  Then the connection is lost.
+ */
+extern void ev_ledger_patience(EvLedger *ledger, double seconds);
 
 /* Is the connection gone, so that only a new one can help? */
 extern bool ev_ledger_lost(const EvLedger *ledger);

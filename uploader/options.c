@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@
 #define KEY_BYTES 16
 #define LIST_LIMIT 20			/* rows of "list" unless told otherwise */
 #define LIST_LIMIT_MAX 10000
+#define TIMEOUT_MAX 2000000		/* seconds; more than three weeks */
 #define MAX_FILTERS 1000
 #define FILTER_KEY_SIZE 64
 
@@ -40,64 +42,65 @@
 				   ON(CANCEL) | ON(DOWNLOAD))
 #define ON_ALL (ON_SERVER | ON(VERIFY))
 
-/* Values of options that have no letter. */
-enum
+/* What an option does with its value. */
+typedef enum ValueKind
 {
-	OPTION_HELP = 256,
-	OPTION_START,
-	OPTION_END,
-	OPTION_PURPOSE,
-	OPTION_KEY,
-	OPTION_SOURCE,
-	OPTION_FILTER,
-	OPTION_FILTERS,
-	OPTION_COLUMNS,
-	OPTION_WAIT,
-	OPTION_TIMEOUT,
-	OPTION_STATE,
-	OPTION_LIMIT,
-	OPTION_REASON,
-	OPTION_FORCE,
-	OPTION_JSON
-};
+	VALUE_TEXT,					/* point a const char * at it */
+	VALUE_FLAG,					/* set a bool */
+	VALUE_NUMBER,				/* read an int from 1 to number */
+	VALUE_PROMPT,				/* set connection.prompt to number */
+	VALUE_INFORMATION,			/* set information to number */
+	VALUE_FILTER				/* gather it */
+} ValueKind;
 
 typedef struct OptionRule
 {
 	const char *name;
-	int			argument;		/* as getopt_long has it */
-	int			value;
-	unsigned	commands;
+	int			letter;			/* 0: it has none */
+	unsigned	commands;		/* that use it */
+	ValueKind	kind;
+	size_t		offset;			/* of the member of EvOptions it goes to */
+	int			number;
 } OptionRule;
 
+#define TO(member) offsetof(EvOptions, member)
+
 static const OptionRule option_rules[] = {
-	{"dbname", required_argument, 'd', ON_SERVER},
-	{"host", required_argument, 'h', ON_SERVER},
-	{"port", required_argument, 'p', ON_SERVER},
-	{"username", required_argument, 'U', ON_SERVER},
-	{"no-password", no_argument, 'w', ON_SERVER},
-	{"password", no_argument, 'W', ON_SERVER},
-	{"json", no_argument, OPTION_JSON, ON_ALL},
-	{"quiet", no_argument, 'q', ON_ALL},
-	{"help", no_argument, OPTION_HELP, ON_ALL},
-	{"version", no_argument, 'V', ON_ALL},
-	{"start", required_argument, OPTION_START, ON(REQUEST)},
-	{"end", required_argument, OPTION_END, ON(REQUEST)},
-	{"purpose", required_argument, OPTION_PURPOSE, ON(REQUEST)},
-	{"key", required_argument, OPTION_KEY, ON(REQUEST)},
-	{"source", required_argument, OPTION_SOURCE, ON(REQUEST)},
-	{"filter", required_argument, OPTION_FILTER, ON(REQUEST)},
-	{"filters", required_argument, OPTION_FILTERS, ON(REQUEST)},
-	{"columns", required_argument, OPTION_COLUMNS, ON(REQUEST)},
-	{"wait", no_argument, OPTION_WAIT, ON(REQUEST)},
-	{"timeout", required_argument, OPTION_TIMEOUT, ON(REQUEST) | ON(WAIT)},
-	{"output", required_argument, 'o', ON(REQUEST) | ON(DOWNLOAD)},
-	{"force", no_argument, OPTION_FORCE, ON(REQUEST) | ON(DOWNLOAD)},
-	{"reason", required_argument, OPTION_REASON, ON(CANCEL) | ON(DOWNLOAD)},
-	{"state", required_argument, OPTION_STATE, ON(LIST)},
-	{"limit", required_argument, OPTION_LIMIT, ON(LIST)}
+	{"help", 0, ON_ALL, VALUE_INFORMATION, 0, EV_INFORMATION_HELP},
+	{"dbname", 'd', ON_SERVER, VALUE_TEXT, TO(connection.dbname), 0},
+	{"host", 'h', ON_SERVER, VALUE_TEXT, TO(connection.host), 0},
+	{"port", 'p', ON_SERVER, VALUE_TEXT, TO(connection.port), 0},
+	{"username", 'U', ON_SERVER, VALUE_TEXT, TO(connection.user), 0},
+	{"no-password", 'w', ON_SERVER, VALUE_PROMPT, 0, EV_PROMPT_NEVER},
+	{"password", 'W', ON_SERVER, VALUE_PROMPT, 0, EV_PROMPT_ALWAYS},
+	{"json", 0, ON_ALL, VALUE_FLAG, TO(json), 0},
+	{"quiet", 'q', ON_ALL, VALUE_FLAG, TO(quiet), 0},
+	{"version", 'V', ON_ALL, VALUE_INFORMATION, 0, EV_INFORMATION_VERSION},
+	{"start", 0, ON(REQUEST), VALUE_TEXT, TO(request.start_at), 0},
+	{"end", 0, ON(REQUEST), VALUE_TEXT, TO(request.end_at), 0},
+	{"purpose", 0, ON(REQUEST), VALUE_TEXT, TO(request.purpose), 0},
+	{"key", 0, ON(REQUEST), VALUE_TEXT, TO(request.key), 0},
+	{"source", 0, ON(REQUEST), VALUE_TEXT, TO(request.source), 0},
+	{"filter", 0, ON(REQUEST), VALUE_FILTER, 0, 0},
+	{"filters", 0, ON(REQUEST), VALUE_TEXT, TO(request.filters), 0},
+	{"columns", 0, ON(REQUEST), VALUE_TEXT, TO(request.columns), 0},
+	{"wait", 0, ON(REQUEST), VALUE_FLAG, TO(wait), 0},
+	{"timeout", 0, ON(REQUEST) | ON(WAIT), VALUE_NUMBER, TO(timeout),
+	TIMEOUT_MAX},
+	{"output", 'o', ON(REQUEST) | ON(DOWNLOAD), VALUE_TEXT, TO(output), 0},
+	{"force", 0, ON(REQUEST) | ON(DOWNLOAD), VALUE_FLAG, TO(force), 0},
+	{"reason", 0, ON(CANCEL) | ON(DOWNLOAD), VALUE_TEXT, TO(reason), 0},
+	{"state", 0, ON(LIST), VALUE_TEXT, TO(state), 0},
+	{"limit", 0, ON(LIST), VALUE_NUMBER, TO(limit), LIST_LIMIT_MAX}
 };
 
 #define OPTION_COUNT ((int) (sizeof(option_rules) / sizeof(option_rules[0])))
+
+/* What getopt_long returns for option number index without a letter. */
+#define LETTERLESS(index) (256 + (index))
+
+/* "-?" is --help, the first of the rules. */
+#define HELP_VALUE LETTERLESS(0)
 
 static const struct
 {
@@ -130,16 +133,22 @@ typedef struct FilterList
 
 static EvStatus usage(EvFailure *failure, const char *format,...)
 			EV_PRINTF(2, 3);
-static EvStatus refuse_option(int value, const char *word, EvFailure *failure);
+static EvStatus refuse_option(int value, const char *word,
+							  EvFailure *failure);
+static EvStatus read_options(EvOptions *options, FilterList *filters,
+							 int argc, char **argv, bool *given,
+							 EvFailure *failure);
 static EvStatus take_option(EvOptions *options, FilterList *filters,
-							int value, char *argument, EvFailure *failure);
+							const OptionRule *rule, const char *argument,
+							EvFailure *failure);
 static EvStatus take_words(EvOptions *options, int argc, char **argv,
 						   EvFailure *failure);
 static EvStatus check_options(EvOptions *options, const bool *given,
 							  EvFailure *failure);
+static EvStatus check_request(EvOptions *options, EvFailure *failure);
 static EvStatus complete_request(EvOptions *options, FilterList *filters,
-								 const char *columns, EvFailure *failure);
-static EvStatus read_number(const char *name, const char *text, int max,
+								 EvFailure *failure);
+static EvStatus read_number(const OptionRule *rule, const char *text,
 							int *number, EvFailure *failure);
 static EvStatus build_filters(EvOptions *options, FilterList *filters,
 							  EvFailure *failure);
@@ -147,6 +156,7 @@ static EvStatus build_columns(EvOptions *options, const char *list,
 							  EvFailure *failure);
 static EvStatus build_key(EvOptions *options, EvFailure *failure);
 
+/* Every mistake on the command line gets the same hint. */
 static EvStatus
 usage(EvFailure *failure, const char *format,...)
 {
@@ -164,28 +174,54 @@ EvStatus
 ev_options_parse(EvOptions *options, int argc, char **argv,
 				 EvFailure *failure)
 {
-	struct option longs[OPTION_COUNT + 1];
+	FilterList *filters = calloc(1, sizeof(FilterList));
 	bool		given[OPTION_COUNT] = {false};
-	static FilterList filters;
 	EvStatus	status;
-	const char *columns;
-	int			index;
-	int			value;
 
 	memset(options, 0, sizeof(*options));
-	memset(longs, 0, sizeof(longs));
-	filters.count = 0;
 	options->limit = LIST_LIMIT;
-	for (index = 0; index < OPTION_COUNT; index++)
+	if (filters == NULL)
+		return ev_fail(failure, EV_STATUS_INTERNAL, NULL, "out of memory");
+	status = read_options(options, filters, argc, argv, given, failure);
+	if (status == EV_STATUS_OK)
+		status = take_words(options, argc - optind, argv + optind, failure);
+	if (status == EV_STATUS_OK && options->information == EV_INFORMATION_NONE)
 	{
-		longs[index].name = option_rules[index].name;
-		longs[index].has_arg = option_rules[index].argument;
-		longs[index].val = option_rules[index].value;
+		status = check_options(options, given, failure);
+		if (status == EV_STATUS_OK &&
+			options->command == EV_COMMAND_REQUEST)
+			status = complete_request(options, filters, failure);
+	}
+	free(filters);
+	return status;
+}
+
+/*
+ * Take all options; getopt_long moves the other words to the end of argv.
+ * given tells which options there were.
+ */
+static EvStatus
+read_options(EvOptions *options, FilterList *filters, int argc, char **argv,
+			 bool *given, EvFailure *failure)
+{
+	struct option longs[OPTION_COUNT + 1];
+	int			i;
+	int			value;
+
+	memset(longs, 0, sizeof(longs));
+	for (i = 0; i < OPTION_COUNT; i++)
+	{
+		const OptionRule *rule = &option_rules[i];
+
+		longs[i].name = rule->name;
+		longs[i].has_arg = rule->kind == VALUE_TEXT ||
+			rule->kind == VALUE_NUMBER || rule->kind == VALUE_FILTER;
+		longs[i].val = rule->letter != 0 ? rule->letter : LETTERLESS(i);
 	}
 
 	/* Even a line that is refused later on wants its error as JSON. */
-	for (index = 1; index < argc && strcmp(argv[index], "--") != 0; index++)
-		if (strcmp(argv[index], "--json") == 0)
+	for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--json") == 0)
 			options->json = true;
 
 	opterr = 0;
@@ -193,28 +229,24 @@ ev_options_parse(EvOptions *options, int argc, char **argv,
 	while ((value = getopt_long(argc, argv, ":d:h:p:U:wWqVo:", longs,
 								NULL)) != -1)
 	{
+		EvStatus	status;
+
+		/* getopt says '?' to what it does not know, "-?" included. */
 		if (value == '?' && optopt == '?')
-			value = OPTION_HELP;
+			value = HELP_VALUE;
 		if (value == '?' || value == ':')
 			return refuse_option(value, argv[optind - 1], failure);
-		for (index = 0; index < OPTION_COUNT; index++)
-			if (option_rules[index].value == value)
-				given[index] = true;
-		status = take_option(options, &filters, value, optarg, failure);
+		for (i = 0; i < OPTION_COUNT - 1; i++)
+			if (longs[i].val == value)
+				break;
+		given[i] = true;
+		status = take_option(options, filters, &option_rules[i], optarg,
+							 failure);
 		if (status != EV_STATUS_OK)
 			return status;
 		optopt = 0;
 	}
-
-	status = take_words(options, argc - optind, argv + optind, failure);
-	if (status != EV_STATUS_OK || options->information != EV_INFORMATION_NONE)
-		return status;
-	status = check_options(options, given, failure);
-	if (status != EV_STATUS_OK || options->command != EV_COMMAND_REQUEST)
-		return status;
-	columns = options->request.columns;
-	options->request.columns = NULL;
-	return complete_request(options, &filters, columns, failure);
+	return EV_STATUS_OK;
 }
 
 void
@@ -235,7 +267,7 @@ refuse_option(int value, const char *word, EvFailure *failure)
 	int			i;
 
 	for (i = 0; i < OPTION_COUNT && optopt != 0; i++)
-		if (option_rules[i].value == optopt)
+		if (optopt == option_rules[i].letter || optopt == LETTERLESS(i))
 			return usage(failure, value == ':' ?
 						 "option \"--%s\" needs a value" :
 						 "option \"--%s\" takes no value",
@@ -246,91 +278,33 @@ refuse_option(int value, const char *word, EvFailure *failure)
 				 (int) strcspn(word, "="), word);
 }
 
-/* Note one option. */
+/* Put the value of one option where its rule says. */
 static EvStatus
-take_option(EvOptions *options, FilterList *filters, int value,
-			char *argument, EvFailure *failure)
+take_option(EvOptions *options, FilterList *filters, const OptionRule *rule,
+			const char *argument, EvFailure *failure)
 {
-	EvExportRequest *request = &options->request;
+	void	   *target = (char *) options + rule->offset;
 
-	switch (value)
+	switch (rule->kind)
 	{
-		case 'd':
-			options->connection.dbname = argument;
+		case VALUE_TEXT:
+			*(const char **) target = argument;
 			break;
-		case 'h':
-			options->connection.host = argument;
+		case VALUE_FLAG:
+			*(bool *) target = true;
 			break;
-		case 'p':
-			options->connection.port = argument;
+		case VALUE_NUMBER:
+			return read_number(rule, argument, target, failure);
+		case VALUE_PROMPT:
+			options->connection.prompt = (EvPrompt) rule->number;
 			break;
-		case 'U':
-			options->connection.user = argument;
+		case VALUE_INFORMATION:
+			options->information = (EvInformation) rule->number;
 			break;
-		case 'w':
-			options->connection.prompt = EV_PROMPT_NEVER;
-			break;
-		case 'W':
-			options->connection.prompt = EV_PROMPT_ALWAYS;
-			break;
-		case 'q':
-			options->quiet = true;
-			break;
-		case OPTION_HELP:
-			options->information = EV_INFORMATION_HELP;
-			break;
-		case 'V':
-			options->information = EV_INFORMATION_VERSION;
-			break;
-		case 'o':
-			options->output = argument;
-			break;
-		case OPTION_JSON:
-			options->json = true;
-			break;
-		case OPTION_START:
-			request->start_at = argument;
-			break;
-		case OPTION_END:
-			request->end_at = argument;
-			break;
-		case OPTION_PURPOSE:
-			request->purpose = argument;
-			break;
-		case OPTION_KEY:
-			request->key = argument;
-			break;
-		case OPTION_SOURCE:
-			request->source = argument;
-			break;
-		case OPTION_FILTER:
+		case VALUE_FILTER:
 			if (filters->count == MAX_FILTERS)
 				return usage(failure, "more than %d filters", MAX_FILTERS);
 			filters->words[filters->count++] = argument;
-			break;
-		case OPTION_FILTERS:
-			request->filters = argument;
-			break;
-		case OPTION_COLUMNS:
-			request->columns = argument;
-			break;
-		case OPTION_WAIT:
-			options->wait = true;
-			break;
-		case OPTION_TIMEOUT:
-			return read_number("--timeout", argument, INT32_MAX / 1000,
-							   &options->timeout, failure);
-		case OPTION_LIMIT:
-			return read_number("--limit", argument, LIST_LIMIT_MAX,
-							   &options->limit, failure);
-		case OPTION_STATE:
-			options->state = argument;
-			break;
-		case OPTION_REASON:
-			options->reason = argument;
-			break;
-		case OPTION_FORCE:
-			options->force = true;
 			break;
 	}
 	return EV_STATUS_OK;
@@ -379,6 +353,7 @@ check_options(EvOptions *options, const bool *given, EvFailure *failure)
 	const char *name = commands[options->command - 1].name;
 	int			i;
 
+	/* An option that would be ignored misleads: see the head of the file. */
 	for (i = 0; i < OPTION_COUNT; i++)
 		if (given[i] && !(option_rules[i].commands & 1u << options->command))
 			return usage(failure, "option \"--%s\" is not used by command \"%s\"",
@@ -402,52 +377,66 @@ check_options(EvOptions *options, const bool *given, EvFailure *failure)
 	}
 	if (options->command == EV_COMMAND_REQUEST)
 	{
-		if (options->request.start_at == NULL ||
-			options->request.end_at == NULL ||
-			options->request.purpose == NULL)
-			return usage(failure, "command \"request\" needs --start, --end and --purpose");
-		if (options->output != NULL)
-			options->wait = true;
-		if (options->timeout != 0 && !options->wait)
-			return usage(failure, "option \"--timeout\" needs --wait or --output");
-		if (options->force && options->output == NULL)
-			return usage(failure, "option \"--force\" needs --output");
+		EvStatus	status = check_request(options, failure);
+
+		if (status != EV_STATUS_OK)
+			return status;
 	}
 	if (options->command != EV_COMMAND_VERIFY)
 		return ev_connection_check(&options->connection, failure);
 	return EV_STATUS_OK;
 }
 
+/* What only "request" needs; --output includes --wait. */
+static EvStatus
+check_request(EvOptions *options, EvFailure *failure)
+{
+	const EvExportRequest *request = &options->request;
+
+	if (request->start_at == NULL || request->end_at == NULL ||
+		request->purpose == NULL)
+		return usage(failure, "command \"request\" needs --start, --end and --purpose");
+	if (options->output != NULL)
+		options->wait = true;
+	if (options->timeout != 0 && !options->wait)
+		return usage(failure, "option \"--timeout\" needs --wait or --output");
+	if (options->force && options->output == NULL)
+		return usage(failure, "option \"--force\" needs --output");
+	return EV_STATUS_OK;
+}
+
 /* Turn the words of a request into what the SQL function takes. */
 static EvStatus
-complete_request(EvOptions *options, FilterList *filters,
-				 const char *columns, EvFailure *failure)
+complete_request(EvOptions *options, FilterList *filters, EvFailure *failure)
 {
+	EvExportRequest *request = &options->request;
 	EvStatus	status = EV_STATUS_OK;
 
-	if (filters->count > 0 && options->request.filters != NULL)
+	if (filters->count > 0 && request->filters != NULL)
 		return usage(failure, "options \"--filter\" and \"--filters\" exclude each other");
 	if (filters->count > 0)
 		status = build_filters(options, filters, failure);
-	if (status == EV_STATUS_OK && columns != NULL)
-		status = build_columns(options, columns, failure);
-	if (status == EV_STATUS_OK && options->request.key == NULL)
+	if (status == EV_STATUS_OK && request->columns != NULL)
+		status = build_columns(options, request->columns, failure);
+	if (status == EV_STATUS_OK && request->key == NULL)
 		status = build_key(options, failure);
 	return status;
 }
 
 static EvStatus
-read_number(const char *name, const char *text, int max, int *number,
+read_number(const OptionRule *rule, const char *text, int *number,
 			EvFailure *failure)
 {
 	char	   *end;
 	long		value;
 
+	/* The whole word must be a number: "10x" is a mistake, not ten. */
 	errno = 0;
 	value = strtol(text, &end, 10);
-	if (errno != 0 || end == text || *end != '\0' || value < 1 || value > max)
-		return usage(failure, "option \"%s\" needs a number from 1 to %d",
-					 name, max);
+	if (errno != 0 || end == text || *end != '\0' || value < 1 ||
+		value > rule->number)
+		return usage(failure, "option \"--%s\" needs a number from 1 to %d",
+					 rule->name, rule->number);
 	*number = (int) value;
 	return EV_STATUS_OK;
 }
@@ -509,6 +498,7 @@ build_filters(EvOptions *options, FilterList *filters, EvFailure *failure)
 	{
 		const char *word = filters->words[i];
 
+		/* The words are sorted: a new key closes the list of the last one. */
 		if (i == 0 || compare_filters(&filters->words[i - 1],
 									  &filters->words[i]) != 0)
 		{

@@ -15,6 +15,7 @@
 
 #include "outcome.h"
 
+/* The code that the server would give, so that scripts see one language. */
 static void
 set_sqlstate(EvFailure *failure, const char *sqlstate)
 {

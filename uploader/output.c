@@ -79,6 +79,7 @@ count_value(int64_t count)
 	return count < 0 ? json_null() : json_integer(count);
 }
 
+/* The same for numbers with a fraction. */
 static json_t *
 number_value(double number)
 {
@@ -92,6 +93,7 @@ known_value(const char *text)
 	return text_value(text[0] == '\0' ? NULL : text);
 }
 
+/* Takes the value over.  Sorted keys make two runs comparable. */
 static void
 print_json(json_t *value)
 {
@@ -100,6 +102,7 @@ print_json(json_t *value)
 	json_decref(value);
 }
 
+/* Keys are the columns of the status view, but for units and the error. */
 static json_t *
 export_value(const EvExport *export)
 {
@@ -150,6 +153,7 @@ export_value(const EvExport *export)
 	return value;
 }
 
+/* Every check with its verdict, then the faults, then what was counted. */
 static json_t *
 report_value(const EvVerifyReport *report)
 {
@@ -235,6 +239,7 @@ ev_output_list(const EvExportList *list, bool json)
 	}
 }
 
+/* A line of "show"; what is unknown is left out. */
 static void
 print_field(const char *name, const char *text)
 {
@@ -245,6 +250,7 @@ print_field(const char *name, const char *text)
 	fputc('\n', stdout);
 }
 
+/* The same for a count. */
 static void
 print_count(const char *name, int64_t count)
 {
@@ -340,6 +346,8 @@ ev_output_report(const char *path, const EvVerifyReport *report, bool json)
 	print_count("records", report->records);
 	print_field("records sha256", report->records_sha256);
 	print_field("file sha256", report->archive_sha256);
+
+	/* What was not checked is told, or "intact" would say too much. */
 	for (i = 0; i < EV_CHECK_COUNT; i++)
 		passed += report->verdicts[i] == EV_VERDICT_PASSED;
 	printf("%-16s %d passed\n", "checks", passed);

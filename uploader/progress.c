@@ -4,15 +4,17 @@
  *	  A progress bar on a terminal, nothing anywhere else.
  *
  * A bar is one line of standard error that is written over again and again.
- * It is cut to the width of the terminal, since a line that wraps cannot be
- * written over.  The remaining time is a range because the server gives one:
- * how long compression and commit take is not known in advance.
+ * It is made to fit 80 columns and cut to the width of the terminal, since a
+ * line that wraps cannot be written over.  The remaining time is a range
+ * because the server gives one: how long compression and commit take is not
+ * known in advance.
  *
  * A program has one standard error, so what is on it is file state here.
  *
  *-------------------------------------------------------------------------
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,7 +22,7 @@
 
 #include "progress.h"
 
-#define BAR_CELLS 24
+#define BAR_CELLS 16
 #define LINE_SIZE 256
 
 static bool visible = false;
@@ -74,16 +76,19 @@ put_bar(char *line, size_t size, double part)
 					part > 1 ? 100.0 : part * 100);
 }
 
-/* Write a span of time in one unit that suits it. */
+/* Write a range of time in one unit that suits its end. */
 static void
-put_span(char *text, size_t size, double seconds)
+put_range(char *text, size_t size, double low, double high)
 {
-	if (seconds < 120)
-		snprintf(text, size, "%.0f s", seconds);
-	else if (seconds < 7200)
-		snprintf(text, size, "%.0f min", seconds / 60);
+	const char *unit = high < 120 ? "s" : high < 7200 ? "min" : "h";
+	double		length = high < 120 ? 1 : high < 7200 ? 60 : 3600;
+
+	low = floor(low / length);
+	high = ceil(high / length);
+	if (low >= high)
+		snprintf(text, size, "  %.0f %s left", high, unit);
 	else
-		snprintf(text, size, "%.1f h", seconds / 3600);
+		snprintf(text, size, "  %.0f-%.0f %s left", low, high, unit);
 }
 
 void
@@ -101,23 +106,15 @@ ev_progress_export(const EvExport *export)
 		used += snprintf(line + used, sizeof(line) - (size_t) used,
 						 "  %" PRId64 "/%" PRId64 " rows", export->rows_done,
 						 export->rows_total);
-	if (export->rows_per_second > 0)
+	if (export->rows_per_second >= 1000)
 		used += snprintf(line + used, sizeof(line) - (size_t) used,
-						 "  %.0f rows/s", export->rows_per_second);
+						 "  %.0fk/s", export->rows_per_second / 1000);
+	else if (export->rows_per_second > 0)
+		used += snprintf(line + used, sizeof(line) - (size_t) used,
+						 "  %.0f/s", export->rows_per_second);
 	if (export->eta_low >= 0 && export->eta_high >= 0)
-	{
-		char		low[32];
-		char		high[32];
-
-		put_span(low, sizeof(low), export->eta_low);
-		put_span(high, sizeof(high), export->eta_high);
-		if (strcmp(low, high) == 0)
-			snprintf(line + used, sizeof(line) - (size_t) used,
-					 "  %s left", low);
-		else
-			snprintf(line + used, sizeof(line) - (size_t) used,
-					 "  %s to %s left", low, high);
-	}
+		put_range(line + used, sizeof(line) - (size_t) used,
+				  export->eta_low, export->eta_high);
 	draw(line);
 }
 

@@ -15,8 +15,8 @@
  * first visible character of a cell can be a formula, so the slow look at
  * characters ends there.
  *
- * No fault tells the content of a cell: faults of one kind are counted, with
- * the place of the first.
+ * No fault tells the content of a cell: faults of one kind are counted
+ * (tally.c), with the place of the first.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,6 +29,7 @@
 #include "package/unicode.h"
 
 #include "records.h"
+#include "tally.h"
 #include "timestamp.h"
 
 #define CAPTURE_SIZE 256		/* of a header cell or a key; longer ones are
@@ -57,63 +58,6 @@ typedef enum Head
 	HEAD_APOSTROPHE_HIDDEN,		/* apostrophes, then hidden characters */
 	HEAD_KNOWN					/* nothing more to learn */
 } Head;
-
-/* The kinds of fault that are counted. */
-typedef enum Tally
-{
-	TALLY_BARE_QUOTE,
-	TALLY_AFTER_QUOTE,
-	TALLY_LINE_END,
-	TALLY_LAST_LINE_END,
-	TALLY_OPEN_QUOTE,
-	TALLY_WIDTH,
-	TALLY_UTF8,
-	TALLY_CONTROL,
-	TALLY_BIDI,
-	TALLY_FORMULA,
-	TALLY_TIME,
-	TALLY_ID,
-	TALLY_RANGE,
-	TALLY_ORDER,
-	TALLY_COUNT
-} Tally;
-
-static const struct
-{
-	EvCheck		check;
-	bool		of_cell;		/* tell the column too */
-	const char *text;
-}			tally_texts[TALLY_COUNT] = {
-
-	[TALLY_BARE_QUOTE] = {EV_CHECK_CSV, true,
-	"a quote stands inside a cell that is not quoted"},
-	[TALLY_AFTER_QUOTE] = {EV_CHECK_CSV, true,
-	"text follows the closing quote of a cell"},
-	[TALLY_LINE_END] = {EV_CHECK_CSV, false,
-	"a record does not end with CR LF"},
-	[TALLY_LAST_LINE_END] = {EV_CHECK_CSV, false,
-	"the last record does not end with CR LF"},
-	[TALLY_OPEN_QUOTE] = {EV_CHECK_CSV, false,
-	"the file ends inside a quoted cell"},
-	[TALLY_WIDTH] = {EV_CHECK_COLUMNS, false,
-	"a record has another number of cells than the header"},
-	[TALLY_UTF8] = {EV_CHECK_UTF8, true,
-	"a byte is not valid UTF-8"},
-	[TALLY_CONTROL] = {EV_CHECK_CONTROL, true,
-	"a cell holds a control character"},
-	[TALLY_BIDI] = {EV_CHECK_CONTROL, true,
-	"a cell holds a character that reorders or hides text"},
-	[TALLY_FORMULA] = {EV_CHECK_FORMULA, true,
-	"a cell opens as a formula"},
-	[TALLY_TIME] = {EV_CHECK_ORDER, true,
-	"created_at is not a time in the form of a package"},
-	[TALLY_ID] = {EV_CHECK_ORDER, true,
-	"id is not a whole number"},
-	[TALLY_RANGE] = {EV_CHECK_RANGE, false,
-	"a record lies outside the stated range"},
-	[TALLY_ORDER] = {EV_CHECK_ORDER, false,
-	"a record does not come after the one before it"}
-};
 
 struct EvRecordsReader
 {
@@ -155,9 +99,7 @@ struct EvRecordsReader
 	int64_t		previous_id;
 
 	bool		header_fault;
-	uint64_t	tally[TALLY_COUNT];
-	int64_t		tally_record[TALLY_COUNT];
-	int			tally_column[TALLY_COUNT];
+	EvTally		tally;
 };
 
 /*
@@ -181,6 +123,7 @@ static const unsigned char stops[256] = {
 static void read_block(EvRecordsReader *reader, const char *data,
 					   size_t length);
 static bool step(EvRecordsReader *reader, unsigned char byte);
+static void step_bare(EvRecordsReader *reader, unsigned char byte);
 static void begin_cell(EvRecordsReader *reader);
 static void read_plain(EvRecordsReader *reader, const char *data,
 					   size_t length);
@@ -191,7 +134,7 @@ static size_t read_high(EvRecordsReader *reader, const char *data,
 static void refuse_pending(EvRecordsReader *reader);
 static void end_cell(EvRecordsReader *reader);
 static void end_record(EvRecordsReader *reader);
-static void count(EvRecordsReader *reader, Tally tally);
+static void count(EvRecordsReader *reader, EvTallyKind kind);
 
 EvRecordsReader *
 ev_records_create(const EvRecordsRule *rule, EvError *error)
@@ -240,15 +183,14 @@ ev_records_finish(EvRecordsReader *reader, EvVerifyReport *report,
 				  EvRecordsFacts *facts, EvError *error)
 {
 	unsigned char digest[EV_SHA256_BYTES];
-	int			i;
 
 	refuse_pending(reader);
 	if (reader->place == PLACE_QUOTED)
-		count(reader, TALLY_OPEN_QUOTE);
+		count(reader, EV_TALLY_OPEN_QUOTE);
 	if (reader->place != PLACE_RECORD)
 	{
 		if (reader->place != PLACE_QUOTED)
-			count(reader, TALLY_LAST_LINE_END);
+			count(reader, EV_TALLY_LAST_LINE_END);
 		if (reader->place == PLACE_CELL)
 			begin_cell(reader);
 		if (reader->place != PLACE_CR)
@@ -264,34 +206,15 @@ ev_records_finish(EvRecordsReader *reader, EvVerifyReport *report,
 		ev_report_fault(report, EV_CHECK_COLUMNS, "records.csv is empty: the header is missing");
 	if (reader->header_fault)
 		ev_report_fault(report, EV_CHECK_COLUMNS, "the header of records.csv is not the list of columns in the manifest");
-	for (i = 0; i < TALLY_COUNT; i++)
-	{
-		char		where[64];
-
-		if (reader->tally[i] == 0)
-			continue;
-		if (tally_texts[i].of_cell)
-			snprintf(where, sizeof(where), "record %" PRId64 ", column %d",
-					 reader->tally_record[i], reader->tally_column[i] + 1);
-		else
-			snprintf(where, sizeof(where), "record %" PRId64,
-					 reader->tally_record[i]);
-		ev_report_fault(report, tally_texts[i].check,
-						"%s: %" PRIu64 " time%s, first in %s",
-						tally_texts[i].text, reader->tally[i],
-						reader->tally[i] == 1 ? "" : "s", where);
-	}
+	ev_tally_report(&reader->tally, report);
 	return true;
 }
 
+/* One more fault of a kind, at the place where we are. */
 static void
-count(EvRecordsReader *reader, Tally tally)
+count(EvRecordsReader *reader, EvTallyKind kind)
 {
-	if (reader->tally[tally]++ == 0)
-	{
-		reader->tally_record[tally] = reader->record;
-		reader->tally_column[tally] = reader->column;
-	}
+	ev_tally_count(&reader->tally, kind, reader->record, reader->column);
 }
 
 /*
@@ -350,7 +273,7 @@ step(EvRecordsReader *reader, unsigned char byte)
 			return reader->quoted;
 		case PLACE_CR:
 			if (byte != '\n')
-				count(reader, TALLY_LINE_END);
+				count(reader, EV_TALLY_LINE_END);
 			end_record(reader);
 			reader->place = PLACE_RECORD;
 			return byte == '\n';
@@ -369,11 +292,20 @@ step(EvRecordsReader *reader, unsigned char byte)
 			}
 			reader->place = PLACE_BARE;
 			if (byte != ',' && byte != '\r' && byte != '\n')
-				count(reader, TALLY_AFTER_QUOTE);
+				count(reader, EV_TALLY_AFTER_QUOTE);
 			return false;
 		case PLACE_BARE:
-			break;
+			step_bare(reader, byte);
+			return true;
 	}
+	return true;
+}
+
+/* A byte within a cell without quotes; only here a record can end. */
+static void
+step_bare(EvRecordsReader *reader, unsigned char byte)
+{
+	char		character = (char) byte;
 
 	if (byte == ',')
 	{
@@ -390,7 +322,7 @@ step(EvRecordsReader *reader, unsigned char byte)
 	else if (byte == '\n')
 	{
 		/* Counted once per record: a file with LF alone is one fault. */
-		count(reader, TALLY_LINE_END);
+		count(reader, EV_TALLY_LINE_END);
 		end_cell(reader);
 		end_record(reader);
 		reader->place = PLACE_RECORD;
@@ -398,12 +330,12 @@ step(EvRecordsReader *reader, unsigned char byte)
 	else
 	{
 		if (byte == '"')
-			count(reader, TALLY_BARE_QUOTE);
+			count(reader, EV_TALLY_BARE_QUOTE);
 		read_character(reader, byte, &character, 1);
 	}
-	return true;
 }
 
+/* Nothing is known of the next cell. */
 static void
 begin_cell(EvRecordsReader *reader)
 {
@@ -481,7 +413,7 @@ read_head(EvRecordsReader *reader, uint32_t code)
 					reader->capture = true;
 				}
 				else
-					count(reader, TALLY_FORMULA);
+					count(reader, EV_TALLY_FORMULA);
 			}
 			break;
 		case HEAD_HIDDEN:
@@ -489,7 +421,7 @@ read_head(EvRecordsReader *reader, uint32_t code)
 				break;
 			reader->head = HEAD_KNOWN;
 			if (ev_is_trigger(code))
-				count(reader, TALLY_FORMULA);
+				count(reader, EV_TALLY_FORMULA);
 			break;
 		case HEAD_APOSTROPHE:
 			if (code == '\'')
@@ -520,9 +452,9 @@ read_character(EvRecordsReader *reader, uint32_t code, const char *bytes,
 	if (reader->head != HEAD_KNOWN)
 		read_head(reader, code);
 	if (ev_is_control(code))
-		count(reader, TALLY_CONTROL);
+		count(reader, EV_TALLY_CONTROL);
 	else if (ev_is_bidi(code))
-		count(reader, TALLY_BIDI);
+		count(reader, EV_TALLY_BIDI);
 
 	if (code == (unsigned char) MARK[reader->mark_matched])
 	{
@@ -552,7 +484,7 @@ static void
 refuse_pending(EvRecordsReader *reader)
 {
 	for (; reader->pending > 0; reader->pending--)
-		count(reader, TALLY_UTF8);
+		count(reader, EV_TALLY_UTF8);
 }
 
 /*
@@ -581,7 +513,7 @@ read_high(EvRecordsReader *reader, const char *data, size_t length)
 		if (decoded > 0)
 			read_character(reader, code, data, (size_t) decoded);
 		else
-			count(reader, TALLY_UTF8);
+			count(reader, EV_TALLY_UTF8);
 		return decoded > 0 ? (size_t) decoded : 1;
 	}
 
@@ -646,6 +578,10 @@ end_name(EvRecordsReader *reader)
 		reader->id_column = reader->column;
 }
 
+/*
+ * A cell is complete.  Now it is known whether a sign in front belongs to a
+ * number or a time, and what the key of the record is.
+ */
 static void
 end_cell(EvRecordsReader *reader)
 {
@@ -664,20 +600,20 @@ end_cell(EvRecordsReader *reader)
 		  reader->column != reader->id_column) ||
 		 (!read_integer(reader->text, reader->captured, &value) &&
 		  !ev_timestamp_parse(reader->text, reader->captured, &value))))
-		count(reader, TALLY_FORMULA);
+		count(reader, EV_TALLY_FORMULA);
 	if (reader->column == reader->time_column)
 	{
 		reader->has_time = !reader->quoted &&
 			ev_timestamp_parse(reader->text, reader->captured, &reader->at);
 		if (!reader->has_time)
-			count(reader, TALLY_TIME);
+			count(reader, EV_TALLY_TIME);
 	}
 	if (reader->column == reader->id_column)
 	{
 		reader->has_id = !reader->quoted &&
 			read_integer(reader->text, reader->captured, &reader->id);
 		if (!reader->has_id)
-			count(reader, TALLY_ID);
+			count(reader, EV_TALLY_ID);
 	}
 }
 
@@ -689,12 +625,12 @@ check_key(EvRecordsReader *reader)
 
 	if (rule->has_range &&
 		(reader->at < rule->start_at || reader->at >= rule->end_at))
-		count(reader, TALLY_RANGE);
+		count(reader, EV_TALLY_RANGE);
 	if (reader->has_previous &&
 		(reader->at < reader->previous_at ||
 		 (reader->has_id && reader->at == reader->previous_at &&
 		  reader->id <= reader->previous_id)))
-		count(reader, TALLY_ORDER);
+		count(reader, EV_TALLY_ORDER);
 	if (!reader->has_previous)
 	{
 		reader->facts.first_at = reader->at;
@@ -707,6 +643,10 @@ check_key(EvRecordsReader *reader)
 	reader->facts.last_id = reader->id;
 }
 
+/*
+ * A record is complete.  A record whose key cannot be read makes the first
+ * and last key uncertain, so those are not compared then.
+ */
 static void
 end_record(EvRecordsReader *reader)
 {
@@ -723,7 +663,7 @@ end_record(EvRecordsReader *reader)
 	else
 	{
 		if (width != reader->width)
-			count(reader, TALLY_WIDTH);
+			count(reader, EV_TALLY_WIDTH);
 		if (reader->has_time && (reader->has_id || reader->id_column < 0))
 			check_key(reader);
 		else

@@ -54,6 +54,7 @@ static EvStatus make_names(EvSpoolFile *spool, const char *path,
 static void remove_stale(const EvSpoolFile *spool);
 static EvStatus take_name(EvSpoolFile *spool, EvFailure *failure);
 
+/* Only calls that are safe in a handler: unlink, signal, raise. */
 static void
 on_signal(int signal_number)
 {
@@ -89,11 +90,21 @@ ev_spool_file_guard(void)
 }
 
 EvStatus
+ev_spool_file_check(const char *path, bool replace, EvFailure *failure)
+{
+	struct stat existing;
+
+	if (replace || lstat(path, &existing) != 0)
+		return EV_STATUS_OK;
+	ev_fail(failure, EV_STATUS_FILE, NULL, "file \"%s\" exists already", path);
+	return ev_fail_hint(failure, "Give another name, or --force to replace it.");
+}
+
+EvStatus
 ev_spool_file_open(const char *path, bool replace, EvSpoolFile **spool,
 				   EvFailure *failure)
 {
 	EvSpoolFile *created = calloc(1, sizeof(EvSpoolFile));
-	struct stat existing;
 	EvStatus	status;
 
 	*spool = NULL;
@@ -102,15 +113,13 @@ ev_spool_file_open(const char *path, bool replace, EvSpoolFile **spool,
 	created->descriptor = -1;
 	created->replace = replace;
 	status = make_names(created, path, failure);
-	if (status == EV_STATUS_OK && !replace && lstat(path, &existing) == 0)
-	{
-		ev_fail(failure, EV_STATUS_FILE, NULL,
-				"file \"%s\" exists already", path);
-		status = ev_fail_hint(failure, "Give another name, or --force to replace it.");
-	}
+	if (status == EV_STATUS_OK)
+		status = ev_spool_file_check(path, replace, failure);
 	if (status == EV_STATUS_OK)
 	{
 		remove_stale(created);
+
+		/* Guarded before it exists, so that no signal finds it unguarded. */
 		guarded_path = created->temporary;
 		created->descriptor = open(created->temporary,
 								   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW |
@@ -169,6 +178,7 @@ ev_spool_file_keep(EvSpoolFile *spool, EvFailure *failure)
 	int			lock;
 	int			closed;
 
+	/* Durable before it has its name: a crash leaves a part, not a lie. */
 	if (fsync(spool->descriptor) != 0)
 		return ev_fail_errno(failure, EV_STATUS_FILE,
 							 "could not write file \"%s\"", spool->temporary);
@@ -282,6 +292,7 @@ directory_of(const char *path)
 	return strndup(path, (size_t) (slash - path));
 }
 
+/* The part of a path behind the last slash. */
 static const char *
 name_of(const char *path)
 {

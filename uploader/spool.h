@@ -15,6 +15,10 @@
 
 typedef struct EvSpoolFile EvSpoolFile;
 
+/* Does path exist although it may not be replaced? */
+extern EvStatus ev_spool_file_check(const char *path, bool replace,
+									EvFailure *failure);
+
 /*
  * Make the private temporary file that will become path.  Fails if path
  * exists, unless replace is set.  Also removes what earlier runs for the same

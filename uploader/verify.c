@@ -105,6 +105,7 @@ ev_verify(int descriptor, const char *export_id, EvVerifyReport *report,
 	return EV_STATUS_OK;
 }
 
+/* EvFile's read.  The first failure is kept, for tolerate to look at. */
 static int64_t
 read_file(void *arg, int64_t offset, void *data, size_t length)
 {
@@ -169,6 +170,10 @@ tolerate(const EvFile *file, EvVerifyReport *report, EvError *error)
 	return true;
 }
 
+/*
+ * All checks of an open file.  Without a usable manifest the records are
+ * still checked for what every package promises.
+ */
 static bool
 check_archive(const EvFile *file, const char *export_id,
 			  EvVerifyReport *report, EvError *error)
@@ -223,6 +228,7 @@ keep_bytes(void *arg, const void *data, size_t length, EvError *error)
 	return true;
 }
 
+/* Afterwards manifest->data is NULL if there is nothing to look at. */
 static bool
 read_manifest(const EvFile *file, EvArchive *archive, EvBuffer *manifest,
 			  EvVerifyReport *report, EvError *error)
@@ -323,6 +329,7 @@ compare_cells(const EvClaims *claims, const EvRecordsFacts *facts,
 						"manifest.json states more cleaned cells than there are cells");
 }
 
+/* What was counted against what is claimed. */
 static void
 compare(const EvClaims *claims, const EvRecordsFacts *facts,
 		EvVerifyReport *report)
