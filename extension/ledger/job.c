@@ -569,6 +569,22 @@ find_dead_attempt(int64 boot_id, const pg_uuid_t *gone, int ngone,
 	return true;
 }
 
+bool
+ev_job_is_open(const pg_uuid_t *token)
+{
+	static EvStatement find = {
+		"SELECT 1 FROM evidence.attempt WHERE token = $1 AND ended_at IS NULL"
+	};
+	EvParameters p = {0};
+	bool		open;
+
+	ev_statements_begin();
+	ev_add_uuid(&p, token);
+	open = ev_statement_run(&find, &p) == 1;
+	ev_statements_end();
+	return open;
+}
+
 /*
  * The export no longer points to the attempt.  Only a cancellation leaves an
  * attempt behind like that; stopped_at is set once.

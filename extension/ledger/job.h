@@ -126,10 +126,14 @@ extern int64 ev_job_renew(const pg_uuid_t *tokens, int count);
  * another life of the shared memory (clean: that life ended in an orderly
  * stop, so the attempt is given back), or it is listed in gone, with
  * gone_clean saying which of those ended by an orderly request.  One attempt
- * per call and transaction; false when there is none.
+ * per call and transaction; false when there is none whose rows can be locked
+ * without a wait.
  */
 extern bool ev_job_recover_one(int64 boot_id, bool boot_clean,
 							   const pg_uuid_t *gone, const bool *gone_clean,
 							   int ngone, EvRecovery *recovery);
+
+/* Has nobody said yet how this attempt ended? */
+extern bool ev_job_is_open(const pg_uuid_t *token);
 
 #endif							/* EV_LEDGER_JOB_H */

@@ -50,7 +50,8 @@ ev_ruleset_load(int version, EvStoredRule **rules)
 
 	ev_statements_begin();
 	ev_add_int4(&p, version);
-	count = (int) ev_statement_run(&load, &p);
+	/* A REPEATABLE READ caller may be older than the newest version. */
+	count = (int) ev_statement_run_latest(&load, &p);
 	*rules = MemoryContextAlloc(context,
 								sizeof(EvStoredRule) * Max(count, 1));
 	for (i = 0; i < count; i++)

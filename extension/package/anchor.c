@@ -86,6 +86,10 @@ ev_anchor_valid(const char *literal)
 	return length >= LENGTH_MIN && length <= LENGTH_MAX;
 }
 
+/*
+ * Literals are stored in lower case, so that each comparison folds one side
+ * only.
+ */
 bool
 ev_anchor_add(EvAnchorSet *set, const char *literal, int rule)
 {
@@ -127,6 +131,10 @@ ev_anchor_always(EvAnchorSet *set, int rule)
 	return true;
 }
 
+/*
+ * wanted is cleared on the first find and not before: for most texts there is
+ * none, and clearing it would cost more than the search.
+ */
 bool
 ev_anchor_find(const EvAnchorSet *set, const char *text, size_t length,
 			   bool *wanted, int nrules)
@@ -198,6 +206,7 @@ maybe(const EvAnchorSet *set, unsigned hash)
 	return set->maybe[hash / 64] >> hash % 64;
 }
 
+/* An anchor whose rule is wanted already needs no comparison. */
 static bool
 check_position(const EvAnchorSet *set, unsigned hash, const char *text,
 			   size_t length, bool *wanted, int nrules, bool any)
@@ -234,6 +243,7 @@ want_always(const EvAnchorSet *set, bool *wanted, int nrules)
 		wanted[set->always[i]] = true;
 }
 
+/* Not tolower, which follows the locale. */
 static char
 lower(char c)
 {

@@ -80,6 +80,12 @@ static unsigned get16(const unsigned char *p);
 static uint32_t get32(const unsigned char *p);
 static uint64_t get64(const unsigned char *p);
 
+/*
+ * Walk the archive from its end to the directory and from there to each local
+ * header. Offsets are followed only after they were compared with where the
+ * member before ended, so two members can neither overlap nor leave a gap that
+ * hides bytes.
+ */
 bool
 ev_layout_check(const EvFile *in, int64_t size, EvError *error)
 {
@@ -204,6 +210,10 @@ agree(uint64_t narrow, uint64_t full, uint64_t wide)
 	return narrow == (wide < full ? wide : full);
 }
 
+/*
+ * One directory entry. The version fields and the attributes are not compared:
+ * they tell an unpacker what to expect and cannot change which bytes come out.
+ */
 static bool
 read_central(const EvFile *in, int64_t size, uint64_t offset, Header *header,
 			 EvError *error)
@@ -231,6 +241,10 @@ read_central(const EvFile *in, int64_t size, uint64_t offset, Header *header,
 						 get16(raw + 30), header, true, error);
 }
 
+/*
+ * One local header. A reader of a stream sees nothing else, so everything it
+ * says is compared with the directory entry.
+ */
 static bool
 read_local(const EvFile *in, int64_t size, uint64_t offset, Header *header,
 		   EvError *error)
@@ -315,6 +329,11 @@ apply_zip64(const unsigned char *extra, unsigned length, Header *header,
 	return true;
 }
 
+/*
+ * The two headers of one member against each other and against what a package
+ * may hold. A name is compared as a whole: a path, another case or a trailing
+ * blank is another name.
+ */
 static bool
 check_member(const Header *central, const Header *local, const char *name,
 			 EvError *error)
@@ -338,6 +357,11 @@ check_member(const Header *central, const Header *local, const char *name,
 	return true;
 }
 
+/*
+ * Bounds are checked against the size that the caller stated and not by what
+ * read returns, so a file that grows meanwhile changes nothing. Short reads
+ * are allowed, since the bytes may come from a pipe or a database.
+ */
 static bool
 read_exact(const EvFile *in, int64_t size, uint64_t offset, void *data,
 		   size_t length, EvError *error)
@@ -361,6 +385,7 @@ read_exact(const EvFile *in, int64_t size, uint64_t offset, void *data,
 	return true;
 }
 
+/* ZIP is little-endian on every machine. */
 static unsigned
 get16(const unsigned char *p)
 {

@@ -63,6 +63,11 @@ static zip_int64_t in_read(EvArchive *archive, void *data,
 static zip_int64_t in_seek(EvArchive *archive, void *data,
 						   zip_uint64_t length);
 
+/*
+ * libzip is told to read only and gets no file name, so that it can neither
+ * change nor replace anything. It reads the directory here and keeps it; the
+ * member's bytes are read later on demand.
+ */
 EvArchive *
 ev_archive_open(const EvFile *in, int64_t size, EvError *error)
 {
@@ -101,6 +106,7 @@ ev_archive_open(const EvFile *in, int64_t size, EvError *error)
 	return archive;
 }
 
+/* Discarding never writes, whatever state the archive is in. */
 void
 ev_archive_close(EvArchive *archive)
 {
@@ -117,6 +123,10 @@ ev_archive_check_layout(EvArchive *archive, EvError *error)
 	return ev_layout_check(archive->file, archive->size, error);
 }
 
+/*
+ * The declared size is the archive's own word. It serves to show progress and
+ * to refuse early; what really comes out is counted while reading.
+ */
 int64_t
 ev_archive_member_size(EvArchive *archive, const char *name)
 {
@@ -127,6 +137,11 @@ ev_archive_member_size(EvArchive *archive, const char *name)
 	return (int64_t) stat.size;
 }
 
+/*
+ * The size is judged twice: what is declared before anything is read, and what
+ * comes out while it does. A member that lies about its size stops at the
+ * first byte too many.
+ */
 bool
 ev_archive_read(EvArchive *archive, const char *name, int64_t limit,
 				EvReadFunction function, void *arg, EvError *error)
@@ -171,6 +186,10 @@ ev_archive_read(EvArchive *archive, const char *name, int64_t limit,
 	return done;
 }
 
+/*
+ * Names are compared as raw bytes. libzip would otherwise translate old code
+ * pages, and two different names could become one.
+ */
 static bool
 find_member(EvArchive *archive, const char *name, zip_stat_t *stat)
 {
@@ -182,6 +201,11 @@ find_member(EvArchive *archive, const char *name, zip_stat_t *stat)
 		(stat->valid & needed) == needed;
 }
 
+/*
+ * The decoder may have ended its output block before its input, so input is
+ * fetched only when it ran out. An end of input without an end of the stream
+ * means that the member was cut off.
+ */
 static bool
 inflate_member(Inflater *inflater, EvReadFunction function, void *arg,
 			   EvError *error)
@@ -263,6 +287,11 @@ check_end(Inflater *inflater, uint32_t crc, EvError *error)
 	return true;
 }
 
+/*
+ * libzip asks for far more commands than a read-only source needs. All others
+ * are refused by the default branch, so a later libzip finds no half-made
+ * answer.
+ */
 static zip_int64_t
 in_callback(void *state, void *data, zip_uint64_t length,
 			zip_source_cmd_t command)
@@ -298,6 +327,10 @@ in_callback(void *state, void *data, zip_uint64_t length,
 	}
 }
 
+/*
+ * A read behind the end is an end and no error: libzip looks for the end
+ * record by reading backwards from there.
+ */
 static zip_int64_t
 in_read(EvArchive *archive, void *data, zip_uint64_t length)
 {
@@ -319,6 +352,7 @@ in_read(EvArchive *archive, void *data, zip_uint64_t length)
 	return got;
 }
 
+/* libzip computes the new place itself and refuses one outside of the file. */
 static zip_int64_t
 in_seek(EvArchive *archive, void *data, zip_uint64_t length)
 {

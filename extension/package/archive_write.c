@@ -62,6 +62,12 @@ static zip_int64_t out_seek(OutSource *out, void *data, zip_uint64_t length);
 static bool library_error(EvError *error, const char *doing,
 						  zip_error_t *reason);
 
+/*
+ * On success zip_close frees the archive, on failure it does not; discarding
+ * it then also frees the sources. Sources belong to the archive as soon as
+ * they were added, hence the states may live on the stack and in one array
+ * until the end.
+ */
 bool
 ev_archive_write(const EvMember *members, int nmembers, const EvFile *out,
 				 int64_t *size, EvError *error)
@@ -110,6 +116,10 @@ ev_archive_write(const EvMember *members, int nmembers, const EvFile *out,
 	return done;
 }
 
+/*
+ * The name gets no encoding flag, since both names are ASCII and a flag would
+ * only be one more field that readers disagree on.
+ */
 static bool
 add_member(zip_t *archive, MemberSource *state, EvError *error)
 {
@@ -138,6 +148,10 @@ add_member(zip_t *archive, MemberSource *state, EvError *error)
 	return true;
 }
 
+/*
+ * A source must answer ZIP_SOURCE_SUPPORTS truthfully: one that claims to be
+ * seekable is read in another way.
+ */
 static zip_int64_t
 member_callback(void *state, void *data, zip_uint64_t length,
 				zip_source_cmd_t command)
@@ -166,6 +180,10 @@ member_callback(void *state, void *data, zip_uint64_t length,
 	}
 }
 
+/*
+ * With sizes, CRC and method all valid, libzip copies the bytes as they are
+ * and writes the final local header at once.
+ */
 static zip_int64_t
 member_stat(MemberSource *source, void *data)
 {
@@ -182,6 +200,10 @@ member_stat(MemberSource *source, void *data)
 	return sizeof(*stat);
 }
 
+/*
+ * The spool is read back here for the first time, so a spool that lost bytes
+ * on a full disk fails the archive instead of shortening it.
+ */
 static zip_int64_t
 member_read(MemberSource *source, void *data, zip_uint64_t length)
 {
@@ -252,6 +274,10 @@ out_callback(void *state, void *data, zip_uint64_t length,
 	}
 }
 
+/*
+ * libzip returns to the local header once to write it again, so the position
+ * may be behind the size.
+ */
 static zip_int64_t
 out_write(OutSource *out, const void *data, zip_uint64_t length)
 {
@@ -267,6 +293,7 @@ out_write(OutSource *out, const void *data, zip_uint64_t length)
 	return (zip_int64_t) length;
 }
 
+/* Seeking must work, or zip_close fails after all the work was done. */
 static zip_int64_t
 out_seek(OutSource *out, void *data, zip_uint64_t length)
 {
@@ -281,6 +308,10 @@ out_seek(OutSource *out, void *data, zip_uint64_t length)
 	return 0;
 }
 
+/*
+ * The caller wants to know whether a retry may help. A failed callback is the
+ * caller's own file; everything else is the library's.
+ */
 static bool
 library_error(EvError *error, const char *doing, zip_error_t *reason)
 {

@@ -10,9 +10,6 @@
  *-------------------------------------------------------------------------
  */
 #include "base64.h"
-#include "unicode.h"
-
-static bool take_byte(EvBuffer *out, unsigned byte);
 
 const int8_t ev_base64_values[256] = {
 	-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
@@ -39,26 +36,28 @@ ev_base64_text(const char *run, size_t length, EvBuffer *out)
 	uint32_t	bits = 0;
 	int			nbits = 0;
 	size_t		i;
+	char	   *to;
 
 	ev_buffer_reset(out);
+	if (!ev_buffer_reserve(out, length))
+		return false;
+	to = out->data;
 	for (i = 0; i < length; i++)
 	{
-		bits = bits << 6 | (uint32_t) ev_base64_values[(unsigned char) run[i]];
+		unsigned	byte;
+
+		bits = bits << 6 |
+			(uint32_t) ev_base64_values[(unsigned char) run[i]];
 		nbits += 6;
 		if (nbits < 8)
 			continue;
 		nbits -= 8;
-		if (!take_byte(out, bits >> nbits & 0xFF))
+		byte = bits >> nbits & 0xFF;
+		if ((byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') ||
+			byte >= 0x7F)
 			return false;
+		*to++ = (char) byte;
 	}
-	return out->length > 0 && ev_utf8_valid(out->data, out->length);
-}
-
-static bool
-take_byte(EvBuffer *out, unsigned byte)
-{
-	if ((byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') ||
-		byte == 0x7F)
-		return false;
-	return ev_buffer_append_byte(out, (char) byte);
+	out->length = (size_t) (to - out->data);
+	return true;
 }

@@ -28,8 +28,8 @@ ev_base64_is(char c)
 }
 
 /*
- * Decode a run.  False if it holds anything but printable UTF-8 text (or
- * when memory is exhausted: base64 is best effort); else *out is the text.
+ * Decode a run.  False if it holds anything but printable ASCII text (or when
+ * memory is exhausted: base64 is best effort); else *out is the text.
  */
 extern bool ev_base64_text(const char *run, size_t length, EvBuffer *out);
 

@@ -45,6 +45,10 @@ ev_buffer_reserve(EvBuffer *buffer, size_t extra)
 	return true;
 }
 
+/*
+ * Appending nothing still allocates, so that data is never NULL after a
+ * success.
+ */
 bool
 ev_buffer_append(EvBuffer *buffer, const void *data, size_t length)
 {

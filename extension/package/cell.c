@@ -28,6 +28,7 @@
 
 #include "cell.h"
 #include "csv.h"
+#include "redact_rule.h"
 #include "scan.h"
 #include "unicode.h"
 
@@ -42,6 +43,10 @@ static bool clean_text(const char *text, size_t length, EvBuffer *out,
 					   bool *changed);
 static bool append_shown(EvBuffer *out, uint32_t code);
 
+/*
+ * Each step works on the result of the one before and copies only if it
+ * changes something, so that an ordinary cell goes through without a copy.
+ */
 bool
 ev_cell_make(EvCellWork *work, EvRedactor *redactor, const char *text,
 			 size_t length, EvCell *cell, EvError *error)
@@ -67,8 +72,9 @@ ev_cell_make(EvCellWork *work, EvRedactor *redactor, const char *text,
 
 	if (redactor != NULL)
 	{
-		int			count = ev_redactor_apply(redactor, text, length,
-											  &work->redacted, error);
+		int			count = ev_redactor_apply_scanned(redactor, text, length,
+													  found, &work->redacted,
+													  error);
 
 		if (count < 0)
 			return false;
@@ -98,8 +104,8 @@ ev_cell_make(EvCellWork *work, EvRedactor *redactor, const char *text,
 	}
 
 	if (!cell->guarded)
-		cell->guarded = is_dangerous(text, length) ||
-			looks_guarded(text, length);
+		cell->guarded = looks_guarded(text, length) ||
+			((cell->redacted || cell->cleaned) && is_dangerous(text, length));
 	cell->text = text;
 	cell->length = length;
 	cell->special = (found & EV_HAS_SPECIAL) != 0;
@@ -114,6 +120,10 @@ ev_cell_work_free(EvCellWork *work)
 	ev_buffer_free(&work->clean);
 }
 
+/*
+ * One mark for each bad byte, so that the number of marks says how much was
+ * lost.
+ */
 bool
 ev_utf8_repair(const char *text, size_t length, EvBuffer *out,
 			   uint64_t *invalid)
@@ -165,9 +175,14 @@ find_visible(const char *text, size_t length, size_t from)
 static bool
 is_dangerous(const char *text, size_t length)
 {
-	size_t		at = find_visible(text, length, 0);
+	size_t		at;
 	uint32_t	code;
 
+	/* Nearly all texts begin with a visible ASCII character. */
+	if (length > 0 && text[0] > 0x20 && text[0] < 0x7F)
+		return ev_is_trigger((unsigned char) text[0]);
+
+	at = find_visible(text, length, 0);
 	return at < length &&
 		ev_utf8_decode(text + at, length - at, &code) > 0 &&
 		ev_is_trigger(code);
@@ -251,6 +266,10 @@ clean_text(const char *text, size_t length, EvBuffer *out, bool *changed)
 	return ev_buffer_append(out, text + from, length - from);
 }
 
+/*
+ * The form is that of the Unicode standard, in brackets that no other text
+ * around is likely to have.
+ */
 static bool
 append_shown(EvBuffer *out, uint32_t code)
 {

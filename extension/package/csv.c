@@ -76,6 +76,10 @@ ev_csv_free(EvCsvWriter *writer)
 	free(writer);
 }
 
+/*
+ * The counts are of cells and not of changes, so that they can be checked by
+ * comparing cells.
+ */
 bool
 ev_csv_text(EvCsvWriter *writer, const char *text, size_t length,
 			EvError *error)
@@ -98,6 +102,10 @@ ev_csv_null(EvCsvWriter *writer, EvError *error)
 	return put_comma(writer, error);
 }
 
+/*
+ * The magnitude is taken as unsigned, because the smallest value has no
+ * positive twin.
+ */
 bool
 ev_csv_integer(EvCsvWriter *writer, int64_t value, EvError *error)
 {
@@ -126,6 +134,10 @@ ev_csv_timestamp(EvCsvWriter *writer, int64_t microseconds, EvError *error)
 		put(writer, text, (size_t) length, error);
 }
 
+/*
+ * The last record ends like all others, so files can be joined and lines
+ * counted.
+ */
 bool
 ev_csv_end_record(EvCsvWriter *writer, EvError *error)
 {
@@ -133,6 +145,10 @@ ev_csv_end_record(EvCsvWriter *writer, EvError *error)
 	return put(writer, "\r\n", 2, error);
 }
 
+/*
+ * A file whose size is a multiple of the block ends without an empty block, or
+ * its compressed bytes would depend on it.
+ */
 bool
 ev_csv_finish(EvCsvWriter *writer, EvError *error)
 {
@@ -145,6 +161,10 @@ ev_csv_counts(const EvCsvWriter *writer)
 	return &writer->counts;
 }
 
+/*
+ * Division rounds towards zero, so times before 2000 are moved to the day
+ * before and a positive rest.
+ */
 int
 ev_timestamp_text(int64_t microseconds, char text[EV_TIMESTAMP_TEXT])
 {
@@ -203,6 +223,10 @@ put_text(EvCsvWriter *writer, const EvCell *cell, EvError *error)
 	return !quoted || put(writer, "\"", 1, error);
 }
 
+/*
+ * Quotes are doubled and nothing else is escaped: a backslash is an ordinary
+ * character to every reader of RFC 4180.
+ */
 static bool
 put_quoted(EvCsvWriter *writer, const char *text, size_t length,
 		   EvError *error)
@@ -230,6 +254,7 @@ put_comma(EvCsvWriter *writer, EvError *error)
 	return true;
 }
 
+/* Nearly every call fits, and then this is a copy and an addition. */
 static bool
 put(EvCsvWriter *writer, const char *data, size_t length, EvError *error)
 {
@@ -260,6 +285,10 @@ put_split(EvCsvWriter *writer, const char *data, size_t length,
 	return true;
 }
 
+/*
+ * The block counts as handed over even if the function refuses it: the writer
+ * is of no use after an error anyway.
+ */
 static bool
 flush_block(EvCsvWriter *writer, EvError *error)
 {
@@ -325,6 +354,7 @@ put_year(char *text, int64_t year)
 	return (int) (put_digits(p, value, digits) - text);
 }
 
+/* Two times stand in most rows, so printf would be felt here. */
 static char *
 put_digits(char *text, unsigned value, int digits)
 {

@@ -56,6 +56,10 @@ ev_archive_codec(void)
 	return "isa-l " ISAL_VERSION_TEXT " igzip 1, blocks of 256 KiB";
 }
 
+/*
+ * The state lies in one piece of memory with its buffers, about 900 kB,
+ * whatever the member's size.
+ */
 EvSpool *
 ev_spool_create(const EvFile *file, int64_t start, EvError *error)
 {
@@ -102,6 +106,7 @@ ev_spool_feed(EvSpool *spool, const void *data, size_t length, EvError *error)
 	return true;
 }
 
+/* An empty member is a valid one: its stream is a single empty block. */
 bool
 ev_spool_finish(EvSpool *spool, EvMember *member, EvError *error)
 {
@@ -127,6 +132,11 @@ ev_spool_free(EvSpool *spool)
 	free(spool);
 }
 
+/*
+ * The output loop ends when the compressor leaves room: then it has nothing
+ * more to say. A member may be larger than 4 GB, hence the library's own
+ * 32-bit totals are not used.
+ */
 static bool
 compress_block(EvSpool *spool, bool last, EvError *error)
 {

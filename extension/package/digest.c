@@ -27,6 +27,7 @@ struct EvSha256
 	EVP_MD_CTX *context;
 };
 
+/* The context is on the heap because its size is OpenSSL's secret. */
 EvSha256 *
 ev_sha256_create(EvError *error)
 {
@@ -119,6 +120,10 @@ ev_sha256_hex(const unsigned char digest[EV_SHA256_BYTES],
 	hex[2 * EV_SHA256_BYTES] = '\0';
 }
 
+/*
+ * Comparing a token byte by byte until the first difference would tell an
+ * attacker how far a guess was right.
+ */
 bool
 ev_digest_equal(const void *a, const void *b, size_t length)
 {

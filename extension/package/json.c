@@ -30,6 +30,10 @@ static void enter(EvJson *json, char bracket);
 static void leave(EvJson *json, char bracket);
 static void put_quoted(EvJson *json, const char *string, size_t length);
 
+/*
+ * Depth 0 is the document itself, which holds one value and therefore never
+ * puts a comma.
+ */
 void
 ev_json_start(EvJson *json, EvBuffer *out)
 {
@@ -38,6 +42,10 @@ ev_json_start(EvJson *json, EvBuffer *out)
 	json->first[0] = true;
 }
 
+/*
+ * An object that was left open is an error of the caller and must not become
+ * bytes that are hashed.
+ */
 bool
 ev_json_finish(EvJson *json)
 {
@@ -87,6 +95,7 @@ ev_json_key(EvJson *json, const char *key)
 	json->first[json->depth] = true;
 }
 
+/* NULL is a value of its own in manifests, as it is in rows. */
 void
 ev_json_string(EvJson *json, const char *string)
 {
@@ -103,6 +112,10 @@ ev_json_string_n(EvJson *json, const char *string, size_t length)
 	put_quoted(json, string, length);
 }
 
+/*
+ * A reader that takes all numbers for doubles would round a larger one, and
+ * then its hash of the same manifest would differ.
+ */
 void
 ev_json_integer(EvJson *json, int64_t value)
 {
@@ -136,6 +149,10 @@ ev_json_null(EvJson *json)
 	put(json, "null", 4);
 }
 
+/*
+ * A failure is remembered instead of returned, so that callers can write a
+ * document as a plain list of calls and ask once at the end.
+ */
 static void
 put(EvJson *json, const char *data, size_t length)
 {
@@ -152,6 +169,10 @@ separate(EvJson *json)
 	json->first[json->depth] = false;
 }
 
+/*
+ * The depth is limited by an array. Manifests need a few levels, so
+ * reaching the limit is an error of the caller.
+ */
 static void
 enter(EvJson *json, char bracket)
 {
@@ -167,6 +188,7 @@ enter(EvJson *json, char bracket)
 	json->last[json->depth] = NULL;
 }
 
+/* Closing more than was opened is remembered as a failure too. */
 static void
 leave(EvJson *json, char bracket)
 {

@@ -49,6 +49,10 @@ static void put_time(EvJson *json, const char *key, int64_t at);
 static bool put_redacted(EvJson *json, const char *text,
 						 EvRedactor *redactor, EvError *error);
 
+/*
+ * Everything that makes two requests different is in here, and nothing else:
+ * not who asks, nor when.
+ */
 bool
 ev_request_json(const EvRequest *request, EvBuffer *out)
 {
@@ -89,6 +93,11 @@ ev_request_digest(const EvRequest *request, char hex[EV_SHA256_HEX],
 	return done;
 }
 
+/*
+ * One call for each member, in canonical order. No branch leaves a member out:
+ * a reader of the format may rely on all of them, with null where there is no
+ * value.
+ */
 bool
 ev_manifest_json(const EvManifest *manifest, EvRedactor *redactor,
 				 EvBuffer *out, EvError *error)
@@ -141,6 +150,10 @@ ev_manifest_json(const EvManifest *manifest, EvRedactor *redactor,
 	return true;
 }
 
+/*
+ * Says how many cells differ from the table, so that the changes are known
+ * without the table.
+ */
 static void
 put_cells(EvJson *json, const EvCellCounts *cells)
 {
@@ -155,6 +168,7 @@ put_cells(EvJson *json, const EvCellCounts *cells)
 	ev_json_end_object(json);
 }
 
+/* The order is that of the cells in each record. */
 static void
 put_columns(EvJson *json, const EvRequest *request)
 {
@@ -167,6 +181,10 @@ put_columns(EvJson *json, const EvRequest *request)
 	ev_json_end_array(json);
 }
 
+/*
+ * An array, although there is one file, because a later format may hold the
+ * records in parts.
+ */
 static void
 put_files(EvJson *json, const EvManifest *manifest)
 {
@@ -256,6 +274,10 @@ put_edge(EvJson *json, const char *key, bool set, int64_t at, int64_t id)
 	ev_json_end_object(json);
 }
 
+/*
+ * The sentences stand in every package, since packages travel without their
+ * documentation.
+ */
 static void
 put_limits(EvJson *json)
 {
@@ -268,6 +290,10 @@ put_limits(EvJson *json)
 	ev_json_end_array(json);
 }
 
+/*
+ * The codec shapes the bytes of the archive, not those of records.csv. Who
+ * wants to build the same archive again needs to know it.
+ */
 static void
 put_producer(EvJson *json, const EvManifest *manifest)
 {
@@ -282,6 +308,7 @@ put_producer(EvJson *json, const EvManifest *manifest)
 	ev_json_end_object(json);
 }
 
+/* Start belongs to the range, end does not. */
 static void
 put_range(EvJson *json, const EvRequest *request)
 {
@@ -292,6 +319,10 @@ put_range(EvJson *json, const EvRequest *request)
 	ev_json_end_object(json);
 }
 
+/*
+ * The digest names the rules exactly; their names and patterns stay in the
+ * database, where an auditor can read them by this version.
+ */
 static void
 put_redaction(EvJson *json, const EvManifest *manifest)
 {
@@ -308,6 +339,7 @@ put_redaction(EvJson *json, const EvManifest *manifest)
 	ev_json_end_object(json);
 }
 
+/* Lets a later reader of the same cluster ask for the same rows again. */
 static void
 put_snapshot(EvJson *json, const EvManifest *manifest)
 {
@@ -323,6 +355,7 @@ put_snapshot(EvJson *json, const EvManifest *manifest)
 	ev_json_end_object(json);
 }
 
+/* The same form as in the cells, so both can be compared as text. */
 static void
 put_time(EvJson *json, const char *key, int64_t at)
 {
@@ -333,6 +366,10 @@ put_time(EvJson *json, const char *key, int64_t at)
 	ev_json_string(json, text);
 }
 
+/*
+ * A text without secrets is written from where it lies; only a changed one
+ * needs a copy.
+ */
 static bool
 put_redacted(EvJson *json, const char *text, EvRedactor *redactor,
 			 EvError *error)

@@ -39,6 +39,10 @@ static bool spool_manifest(EvPackage *package, const char *manifest,
 static bool hash_file(const EvFile *file, int64_t size,
 					  char sha256[EV_SHA256_HEX], EvError *error);
 
+/*
+ * All parts are made before the first row, so that running out of memory shows
+ * at once and not after an hour.
+ */
 EvPackage *
 ev_package_create(EvRedactor *redactor, const EvFile *spool, EvError *error)
 {
@@ -81,6 +85,10 @@ ev_package_csv(EvPackage *package)
 	return package->csv;
 }
 
+/*
+ * After the records are closed their spool is gone, and its final length
+ * stays.
+ */
 int64_t
 ev_package_packed(const EvPackage *package)
 {
@@ -89,6 +97,10 @@ ev_package_packed(const EvPackage *package)
 	return package->records.packed;
 }
 
+/*
+ * The spool's buffers, more than half a megabyte, are released here and not at
+ * the end, because the manifest needs such a spool again.
+ */
 bool
 ev_package_close_records(EvPackage *package, EvRecords *records,
 						 EvError *error)
@@ -117,6 +129,11 @@ ev_package_close_records(EvPackage *package, EvRecords *records,
 	return true;
 }
 
+/*
+ * The manifest is compressed behind the records into the same file. Calling
+ * this again with another manifest overwrites it, so a failed attempt to write
+ * leaves nothing behind that matters.
+ */
 bool
 ev_package_write_archive(EvPackage *package, const char *manifest,
 						 size_t manifest_length, const EvFile *out,
@@ -136,6 +153,10 @@ ev_package_write_archive(EvPackage *package, const char *manifest,
 		hash_file(out, *size, sha256, error);
 }
 
+/*
+ * Hash and compressor see the same block in one go, while it is in the
+ * processor's cache.
+ */
 static bool
 take_block(void *arg, const void *data, size_t length, EvError *error)
 {

@@ -21,26 +21,19 @@
  *
  *-------------------------------------------------------------------------
  */
-#define PCRE2_CODE_UNIT_WIDTH 8
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <pcre2.h>
-
 #include "anchor.h"
 #include "base64.h"
-#include "json.h"
 #include "redact.h"
+#include "redact_rule.h"
 #include "scan.h"
 #include "unicode.h"
 #include "view.h"
 
-#define NAME_LIMIT 40
-#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_-"
 #define MARK_START "[redacted:"
-#define PATTERN_LIMIT 16384
 
 /* Steps that one match may take: enough for a linear one, and no more. */
 #define MATCH_LIMIT_BASE 100000
@@ -55,8 +48,9 @@
 /* One rule, ready to run. */
 typedef struct Rule
 {
-	char		name[NAME_LIMIT + 1];
+	char		name[EV_RULE_NAME_LIMIT + 1];
 	unsigned	flags;
+	bool		fast;			/* compiled just in time, or that failed */
 	pcre2_code *code;
 } Rule;
 
@@ -87,10 +81,9 @@ struct EvRedactor
 
 static bool compile_rules(EvRedactor *redactor, const EvRule *rules,
 						  int nrules, EvError *error);
-static pcre2_code *compile_pattern(const EvRule *rule, EvError *error);
 static bool prepare_matching(EvRedactor *redactor, EvError *error);
 static bool search_views(EvRedactor *redactor, const EvView *raw,
-						 int *overrun, EvError *error);
+						 unsigned found, int *overrun, EvError *error);
 static bool wants_lines(const EvRedactor *redactor);
 static bool compact(const EvView *raw, EvBuffer *out, bool *splitters,
 					bool *lines);
@@ -115,6 +108,10 @@ static int	compare_spans(const void *a, const void *b);
 static bool append_mark(EvBuffer *out, const Rule *rule);
 static int	out_of_memory(EvError *error);
 
+/*
+ * The rules are copied, since their texts usually come from rows of a query
+ * that ends soon.
+ */
 EvRedactor *
 ev_redactor_create(const EvRule *rules, int nrules, EvError *error)
 {
@@ -163,13 +160,26 @@ int
 ev_redactor_apply(EvRedactor *redactor, const char *text, size_t length,
 				  EvBuffer *out, EvError *error)
 {
+	return ev_redactor_apply_scanned(redactor, text, length,
+									 ev_scan_bytes(text, length), out, error);
+}
+
+/*
+ * The result is built only when something was found, so that the usual value
+ * costs no copy.
+ */
+int
+ev_redactor_apply_scanned(EvRedactor *redactor, const char *text,
+						  size_t length, unsigned found, EvBuffer *out,
+						  EvError *error)
+{
 	EvView		raw = {0};
 	int			overrun = -1;
 
 	raw.text = text;
 	raw.length = length;
 	ev_buffer_reset(&redactor->spans);
-	if (!search_views(redactor, &raw, &overrun, error))
+	if (!search_views(redactor, &raw, found, &overrun, error))
 		return -1;
 
 	if (overrun >= 0)
@@ -184,76 +194,10 @@ ev_redactor_apply(EvRedactor *redactor, const char *text, size_t length,
 	return replace_spans(redactor, text, length, out, error);
 }
 
-bool
-ev_rule_check(const EvRule *rule, EvError *error)
-{
-	size_t		length = strlen(rule->name);
-	pcre2_code *code;
-	int			i;
-
-	if (length == 0 || length > NAME_LIMIT ||
-		strspn(rule->name, NAME_CHARACTERS) != length)
-		return ev_error_set(error, EV_ERROR_ARGUMENT, "name of a redaction rule must be 1 to 40 of a-z, 0-9, \"_\" and \"-\"");
-	if (strlen(rule->pattern) == 0 || strlen(rule->pattern) > PATTERN_LIMIT)
-		return ev_error_set(error, EV_ERROR_ARGUMENT, "pattern of redaction rule \"%s\" must have 1 to %d bytes",
-							rule->name, PATTERN_LIMIT);
-	for (i = 0; i < rule->nanchors; i++)
-		if (!ev_anchor_valid(rule->anchors[i]))
-			return ev_error_set(error, EV_ERROR_ARGUMENT, "anchor of redaction rule \"%s\" must have 3 to 40 ASCII characters",
-								rule->name);
-
-	code = compile_pattern(rule, error);
-	if (code == NULL)
-		return false;
-	pcre2_code_free(code);
-	return true;
-}
-
-bool
-ev_ruleset_digest(const EvRule *rules, int nrules, int version,
-				  char hex[EV_SHA256_HEX], EvError *error)
-{
-	EvBuffer	text = {0};
-	EvJson		json;
-	unsigned char digest[EV_SHA256_BYTES];
-	bool		done;
-	int			i;
-	int			j;
-
-	ev_json_start(&json, &text);
-	ev_json_object(&json);
-	ev_json_key(&json, "rules");
-	ev_json_array(&json);
-	for (i = 0; i < nrules; i++)
-	{
-		ev_json_object(&json);
-		ev_json_key(&json, "anchors");
-		ev_json_array(&json);
-		for (j = 0; j < rules[i].nanchors; j++)
-			ev_json_string(&json, rules[i].anchors[j]);
-		ev_json_end_array(&json);
-		ev_json_key(&json, "flags");
-		ev_json_integer(&json, rules[i].flags);
-		ev_json_key(&json, "name");
-		ev_json_string(&json, rules[i].name);
-		ev_json_key(&json, "pattern");
-		ev_json_string(&json, rules[i].pattern);
-		ev_json_end_object(&json);
-	}
-	ev_json_end_array(&json);
-	ev_json_key(&json, "version");
-	ev_json_integer(&json, version);
-	ev_json_end_object(&json);
-
-	done = ev_json_finish(&json) ||
-		ev_error_set(error, EV_ERROR_MEMORY, "out of memory");
-	done = done && ev_sha256(text.data, text.length, digest, error);
-	if (done)
-		ev_sha256_hex(digest, hex);
-	ev_buffer_free(&text);
-	return done;
-}
-
+/*
+ * Rules keep their place in the list; it decides which of two names a mark
+ * gets, and anchors refer to it.
+ */
 static bool
 compile_rules(EvRedactor *redactor, const EvRule *rules, int nrules,
 			  EvError *error)
@@ -272,17 +216,12 @@ compile_rules(EvRedactor *redactor, const EvRule *rules, int nrules,
 	{
 		Rule	   *rule = &redactor->rules[i];
 
-		if (!ev_rule_check(&rules[i], error))
-			return false;
-		strcpy(rule->name, rules[i].name);
-		rule->flags = rules[i].flags;
-		rule->code = compile_pattern(&rules[i], error);
+		rule->code = ev_rule_compile(&rules[i], error);
 		if (rule->code == NULL)
 			return false;
 		redactor->nrules++;
-
-		/* Without this the interpreter runs the rule: slower, same result. */
-		(void) pcre2_jit_compile(rule->code, PCRE2_JIT_COMPLETE);
+		strcpy(rule->name, rules[i].name);
+		rule->flags = rules[i].flags;
 
 		for (j = 0; j < rules[i].nanchors; j++)
 			if (!ev_anchor_add(redactor->anchors, rules[i].anchors[j], i))
@@ -294,28 +233,10 @@ compile_rules(EvRedactor *redactor, const EvRule *rules, int nrules,
 	return true;
 }
 
-static pcre2_code *
-compile_pattern(const EvRule *rule, EvError *error)
-{
-	int			code;
-	PCRE2_SIZE	offset;
-	pcre2_code *compiled;
-
-	compiled = pcre2_compile((PCRE2_SPTR) rule->pattern,
-							 PCRE2_ZERO_TERMINATED,
-							 PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C,
-							 &code, &offset, NULL);
-	if (compiled == NULL)
-	{
-		char		reason[128];
-
-		pcre2_get_error_message(code, (PCRE2_UCHAR *) reason, sizeof(reason));
-		ev_error_set(error, EV_ERROR_ARGUMENT, "pattern of redaction rule \"%s\" is wrong at byte %zu: %s",
-					 rule->name, (size_t) offset, reason);
-	}
-	return compiled;
-}
-
+/*
+ * One set of match data serves all rules, because a redactor works on one
+ * value at a time.
+ */
 static bool
 prepare_matching(EvRedactor *redactor, EvError *error)
 {
@@ -340,11 +261,10 @@ prepare_matching(EvRedactor *redactor, EvError *error)
  * breaks one up.
  */
 static bool
-search_views(EvRedactor *redactor, const EvView *raw, int *overrun,
-			 EvError *error)
+search_views(EvRedactor *redactor, const EvView *raw, unsigned found,
+			 int *overrun, EvError *error)
 {
 	const EvView *base = raw;
-	unsigned	found = ev_scan_bytes(raw->text, raw->length);
 	bool		splitters = false;
 	bool		lines = false;
 	bool		any;
@@ -572,10 +492,21 @@ static bool
 run_rule(EvRedactor *redactor, int rule, const EvView *view, int *overrun,
 		 EvError *error)
 {
-	const pcre2_code *code = redactor->rules[rule].code;
+	pcre2_code *code = redactor->rules[rule].code;
 	const PCRE2_SIZE *at = pcre2_get_ovector_pointer(redactor->match);
 	uint64_t	limit = MATCH_LIMIT_BASE;
 	size_t		offset = 0;
+
+	/*
+	 * Compiling all rules just in time would take as long as exporting ten
+	 * thousand rows, and most of them never run.  When the library cannot,
+	 * its interpreter runs the rule: slower, same result.
+	 */
+	if (!redactor->rules[rule].fast)
+	{
+		(void) pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
+		redactor->rules[rule].fast = true;
+	}
 
 	limit += (uint64_t) MATCH_LIMIT_PER_BYTE * view->length;
 	if (limit > MATCH_LIMIT_MAX)
@@ -643,11 +574,16 @@ is_mark(const char *text, size_t length)
 		text[length - 1] != ']')
 		return false;
 	for (i = start; i < length - 1; i++)
-		if (strchr(NAME_CHARACTERS, text[i]) == NULL || text[i] == '\0')
+		if (text[i] == '\0' ||
+			strchr(EV_RULE_NAME_CHARACTERS, text[i]) == NULL)
 			return false;
 	return true;
 }
 
+/*
+ * The just-in-time code needs stack for each level of a nested group and may
+ * run out of it.
+ */
 static int
 match_once(EvRedactor *redactor, const pcre2_code *code, const EvView *view,
 		   size_t offset)
@@ -666,6 +602,9 @@ match_once(EvRedactor *redactor, const pcre2_code *code, const EvView *view,
 	return found;
 }
 
+/*
+ * Spans may overlap and come in any order; they are put right once at the end.
+ */
 static bool
 add_span(EvRedactor *redactor, size_t start, size_t end, int rule)
 {
@@ -722,6 +661,7 @@ compare_spans(const void *a, const void *b)
 	return left->rule - right->rule;
 }
 
+/* The mark begins with a bracket, which no spreadsheet takes for a formula. */
 static bool
 append_mark(EvBuffer *out, const Rule *rule)
 {
@@ -730,6 +670,7 @@ append_mark(EvBuffer *out, const Rule *rule)
 		ev_buffer_append_byte(out, ']');
 }
 
+/* For functions that return a count. */
 static int
 out_of_memory(EvError *error)
 {

@@ -15,8 +15,35 @@
 
 #include "scan.h"
 
-static unsigned classify(unsigned char byte);
+#if defined(__SSE2__)
+static bool drop_lines(const char *text, char **to, bool *lines);
+#endif
 
+/* The kind of each byte, as in scan.h. */
+static const unsigned char kinds[256] = {
+	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	0, 0, 4, 0, 0, 8, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0,
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+	2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+	2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+	2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+	2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+	2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+	2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+	2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+	2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2
+};
+
+/*
+ * All kinds are gathered over the whole text and asked for once at the end.
+ * That is faster than stopping at the first find, because there hardly ever is
+ * one.
+ */
 unsigned
 ev_scan_bytes(const char *text, size_t length)
 {
@@ -62,10 +89,11 @@ ev_scan_bytes(const char *text, size_t length)
 #endif
 
 	for (; i < length; i++)
-		found |= classify((unsigned char) text[i]);
+		found |= kinds[(unsigned char) text[i]];
 	return found;
 }
 
+/* Callers go on from run to run, so short runs matter as much as long ones. */
 size_t
 ev_scan_plain(const char *text, size_t length)
 {
@@ -93,6 +121,10 @@ ev_scan_plain(const char *text, size_t length)
 	return i;
 }
 
+/*
+ * Writing the byte first and then advancing only if it stays avoids a branch
+ * that no processor can predict.
+ */
 size_t
 ev_scan_lines(const char *text, size_t length, char **to, bool *lines)
 {
@@ -105,24 +137,11 @@ ev_scan_lines(const char *text, size_t length, char **to, bool *lines)
 		bool		line;
 
 #if defined(__SSE2__)
-		if (length - i >= 16)
-		{
-			__m128i		block = _mm_loadu_si128((const __m128i *) (text + i));
-			__m128i		plain;
-
-			plain = _mm_and_si128(_mm_cmpgt_epi8(block, _mm_set1_epi8(0x1F)),
-								  _mm_cmplt_epi8(block, _mm_set1_epi8(0x7F)));
-			if (_mm_movemask_epi8(plain) == 0xFFFF)
-			{
-				_mm_storeu_si128((__m128i *) out, block);
-				out += 16;
-				i += 16;
-				continue;
-			}
-		}
+		while (length - i >= 32 && drop_lines(text + i, &out, lines))
+			i += 16;
 #endif
 
-		/* Up to the next multiple of 16, so that blocks are tried again. */
+		/* Then byte by byte for a while, before blocks are tried again. */
 		do
 		{
 			byte = (unsigned char) text[i];
@@ -142,6 +161,50 @@ ev_scan_lines(const char *text, size_t length, char **to, bool *lines)
 	return i;
 }
 
+#if defined(__SSE2__)
+
+/*
+ * The same for one block of 16 bytes, or false if it holds other bytes.  Each
+ * piece between two line breaks is copied as 16 bytes, of which the next
+ * piece overwrites what is too much, so 32 bytes must be there to be read.
+ */
+static bool
+drop_lines(const char *text, char **to, bool *lines)
+{
+	__m128i		block = _mm_loadu_si128((const __m128i *) text);
+	__m128i		plain;
+	__m128i		line;
+	unsigned	mask;
+	unsigned	from = 0;
+
+	plain = _mm_and_si128(_mm_cmpgt_epi8(block, _mm_set1_epi8(0x1F)),
+						  _mm_cmplt_epi8(block, _mm_set1_epi8(0x7F)));
+	line = _mm_and_si128(_mm_cmpgt_epi8(block, _mm_set1_epi8(0x08)),
+						 _mm_cmplt_epi8(block, _mm_set1_epi8(0x0E)));
+	if (_mm_movemask_epi8(_mm_or_si128(plain, line)) != 0xFFFF)
+		return false;
+
+	mask = (unsigned) _mm_movemask_epi8(line);
+	*lines |= mask != 0;
+	while (mask != 0)
+	{
+		unsigned	at = (unsigned) __builtin_ctz(mask);
+
+		block = _mm_loadu_si128((const __m128i *) (text + from));
+		_mm_storeu_si128((__m128i *) *to, block);
+		*to += at - from;
+		from = at + 1;
+		mask &= mask - 1;
+	}
+	block = _mm_loadu_si128((const __m128i *) (text + from));
+	_mm_storeu_si128((__m128i *) *to, block);
+	*to += 16 - from;
+	return true;
+}
+
+#endif
+
+/* Every byte stays one byte, so this is one pass without a decision. */
 void
 ev_blank_controls(const char *text, size_t length, char *out)
 {
@@ -162,18 +225,6 @@ ev_blank_controls(const char *text, size_t length, char *out)
 #endif
 
 	for (; i < length; i++)
-		out[i] = (char) ((classify((unsigned char) text[i]) &
-						  EV_HAS_CONTROL) != 0 ? ' ' : text[i]);
-}
-
-static unsigned
-classify(unsigned char byte)
-{
-	if (byte >= 0x80)
-		return EV_HAS_HIGH;
-	if (byte < 0x20 || byte == 0x7F)
-		return EV_HAS_CONTROL;
-	if (byte == ',' || byte == '"')
-		return EV_HAS_SPECIAL;
-	return byte == '%' ? EV_HAS_PERCENT : 0;
+		out[i] = kinds[(unsigned char) text[i]] == EV_HAS_CONTROL ?
+			' ' : text[i];
 }

@@ -23,6 +23,11 @@ typedef struct EvCodeRange
 
 #define LENGTH_OF(array) (sizeof(array) / sizeof((array)[0]))
 
+/*
+ * Overlong forms and surrogates are refused: other readers refuse the whole
+ * file for one of them, and an overlong zero or quote could hide from the
+ * checks here.
+ */
 int
 ev_utf8_decode(const char *text, size_t limit, uint32_t *code)
 {
@@ -59,6 +64,10 @@ ev_utf8_decode(const char *text, size_t limit, uint32_t *code)
 	return length;
 }
 
+/*
+ * This is asked before anything else looks at a text that is not ASCII, so all
+ * later code may trust the lengths it finds.
+ */
 bool
 ev_utf8_valid(const char *text, size_t length)
 {
@@ -76,6 +85,10 @@ ev_utf8_valid(const char *text, size_t length)
 	return true;
 }
 
+/*
+ * U+2028 and U+2029 are not controls by category, but some readers end a
+ * record at them.
+ */
 bool
 ev_is_control(uint32_t code)
 {
@@ -83,6 +96,11 @@ ev_is_control(uint32_t code)
 		code == 0x2028 || code == 0x2029;
 }
 
+/*
+ * These change the order in which a reviewer sees letters, or are not seen at
+ * all, so a cell could say one thing to the eye and another to a program.
+ * Letters of scripts that run from right to left are not among them.
+ */
 bool
 ev_is_bidi(uint32_t code)
 {
@@ -92,6 +110,10 @@ ev_is_bidi(uint32_t code)
 		(code >= 0xE0000 && code <= 0xE007F);
 }
 
+/*
+ * The table has some eight hundred ranges. It is searched only for characters
+ * in front of the first visible one, so its speed hardly matters.
+ */
 bool
 ev_is_hidden(uint32_t code)
 {
@@ -112,6 +134,10 @@ ev_is_hidden(uint32_t code)
 	return false;
 }
 
+/*
+ * Narrower than ev_is_hidden: combining accents and blanks are visible parts
+ * of words, and taking them out would join what belongs apart.
+ */
 bool
 ev_is_splitter(uint32_t code)
 {
@@ -159,6 +185,11 @@ ev_escape_length(const char *text, size_t limit)
 	return (int) i + 1;
 }
 
+/*
+ * The list is what compatibility folding (NFKC) turns into one of the four
+ * signs at the front. U+2212, the mathematical minus, is not folded and no
+ * spreadsheet begins a formula with it.
+ */
 bool
 ev_is_trigger(uint32_t code)
 {

@@ -25,6 +25,7 @@ static bool has_percent(const EvView *view);
 static int	hex_value(char c);
 static void repair_utf8(char *text, size_t length);
 
+/* The view is never longer than the text, so its memory is known before. */
 bool
 ev_view_strip(const EvView *from, bool lines, EvView *out)
 {
@@ -35,6 +36,10 @@ ev_view_strip(const EvView *from, bool lines, EvView *out)
 	return true;
 }
 
+/*
+ * A decoded byte stands for all three characters of its sign, so that a
+ * secret which ends in one is replaced to its last digit.
+ */
 bool
 ev_view_percent(const EvView *from, EvView *out, bool *changed)
 {
@@ -95,6 +100,7 @@ ev_view_free(EvView *view)
 	ev_buffer_free(&view->origins);
 }
 
+/* The original text is its own view and needs no table. */
 static EvOrigin
 origin_of(const EvView *view, size_t at)
 {
@@ -107,6 +113,10 @@ origin_of(const EvView *view, size_t at)
 	return origin;
 }
 
+/*
+ * The buffers are kept from value to value, because values that need a view
+ * come in swarms.
+ */
 static bool
 prepare(EvView *out, size_t length)
 {
@@ -116,6 +126,7 @@ prepare(EvView *out, size_t length)
 		ev_buffer_reserve(&out->origins, length * sizeof(EvOrigin));
 }
 
+/* The pointers are set only now, since reserving memory may have moved it. */
 static void
 publish(EvView *out, size_t length)
 {
@@ -124,6 +135,7 @@ publish(EvView *out, size_t length)
 	out->origin = (const EvOrigin *) (const void *) out->origins.data;
 }
 
+/* A character is dropped or kept as a whole, so the view stays valid UTF-8. */
 static size_t
 strip_into(const EvView *from, bool lines, char *text, EvOrigin *origin)
 {

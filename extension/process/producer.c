@@ -16,7 +16,10 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "access/detoast.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
@@ -58,7 +61,10 @@ static void write_row(void *arg, TupleTableSlot *slot);
 static bool write_cell(EvProducer *producer, Oid type, Datum value);
 static bool write_text(EvProducer *producer, Datum value);
 static void at_safe_point(void *arg);
+static char *convert_text(const char *bytes, size_t length,
+						  size_t *converted_length);
 static char *to_utf8(const char *text);
+static char *name_to_utf8(const char *name);
 static int	compare_filters(const void *a, const void *b);
 
 static EvRule *
@@ -138,6 +144,29 @@ static char *
 to_utf8(const char *text)
 {
 	return pg_server_to_any(text, strlen(text), PG_UTF8);
+}
+
+/*
+ * A role cannot be refused for its name as a request for its text, so in
+ * SQL_ASCII the bytes of a name that are no UTF-8 are replaced like those of
+ * a cell.
+ */
+static char *
+name_to_utf8(const char *name)
+{
+	EvBuffer	repaired = {0};
+	uint64_t	invalid;
+	char	   *result;
+
+	if (GetDatabaseEncoding() != PG_SQL_ASCII)
+		return to_utf8(name);
+	if (!ev_utf8_repair(name, strlen(name), &repaired, &invalid))
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory")));
+	result = pnstrdup(repaired.data, repaired.length);
+	ev_buffer_free(&repaired);
+	return result;
 }
 
 EvFilter *
@@ -368,16 +397,48 @@ write_text(EvProducer *producer, Datum value)
 	int			encoding = GetDatabaseEncoding();
 
 	if (encoding != PG_UTF8 && encoding != PG_SQL_ASCII)
-	{
-		char	   *converted = pg_server_to_any(bytes, length, PG_UTF8);
-
-		if (converted != bytes)
-		{
-			bytes = converted;
-			length = strlen(converted);
-		}
-	}
+		bytes = convert_text(bytes, length, &length);
 	return ev_csv_text(producer->csv, bytes, length, &producer->error);
+}
+
+/*
+ * Some encodings have bytes without a meaning, and the server stores them.
+ * One of them must not make a whole range unexportable, so it is handed on as
+ * a byte that is no UTF-8 either; the CSV writer replaces and counts it like
+ * any other (case C16).
+ */
+static char *
+convert_text(const char *bytes, size_t length, size_t *converted_length)
+{
+	int			encoding = GetDatabaseEncoding();
+	Oid			function = FindDefaultConversionProc(encoding, PG_UTF8);
+	size_t		size = length * MAX_CONVERSION_GROWTH + 1;
+	size_t		read = 0;
+	size_t		written = 0;
+	char	   *converted;
+
+	if (size > INT_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("value of %zu bytes is too long to be converted to UTF-8",
+						length)));
+	converted = MemoryContextAllocHuge(CurrentMemoryContext, size);
+	for (;;)
+	{
+		unsigned char *from = (unsigned char *) bytes + read;
+		unsigned char *to = (unsigned char *) converted + written;
+
+		read += pg_do_encoding_conversion_buf(function, encoding, PG_UTF8,
+											  from, length - read,
+											  to, size - written, true);
+		written += strlen(converted + written);
+		if (read >= length)
+			break;
+		converted[written++] = '\xff';
+		read += Min(pg_encoding_mblen(encoding, bytes + read), length - read);
+	}
+	*converted_length = written;
+	return converted;
 }
 
 const EvRecords *
@@ -401,7 +462,7 @@ ev_producer_write_manifest(EvProducer *producer, int generation)
 	ev_producer_request(contract, &manifest.request);
 	manifest.export_id = ev_export_id_text(&contract->export_id);
 	manifest.generation = generation;
-	manifest.requested_by = to_utf8(contract->requested_by);
+	manifest.requested_by = name_to_utf8(contract->requested_by);
 	manifest.requested_at = contract->requested_at;
 	manifest.request_digest = contract->request_digest;
 	manifest.policy_version = contract->policy_version;

@@ -373,6 +373,16 @@ record_failure(Run *run, ErrorData *error)
 	EvFailure	failure = {0};
 	EvVerdict	verdict;
 
+	/* Who cancelled waits for the end, and it needs no reason. */
+	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+	{
+		ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+		verdict = ev_job_check(&run->claim);
+		ev_transaction_commit(&run->transaction);
+		if (verdict == EV_VERDICT_CANCELLED)
+			return verdict;
+	}
+
 	failure.failure_class = ev_failure_classify(error->sqlerrcode);
 	failure.code = pstrdup(unpack_sql_state(error->sqlerrcode));
 	failure.message = ev_failure_text(error->message);
@@ -479,9 +489,21 @@ recover_all(EvTransaction *transaction, EvRecovery *recovery)
 		ev_transaction_commit(transaction);
 	} while (found);
 
-	/* Nothing of theirs is left open, so their slots can be used again. */
+	if (ngone == 0)
+		return true;
+
+	/*
+	 * A slot is used again once nothing of its worker is left open.  Until
+	 * then it keeps what is known of that worker's end.
+	 */
+	if (!begin_housekeeping(transaction))
+		return false;
 	for (i = 0; i < ngone; i++)
-		ev_shmem_free(gone[i].slot);
+	{
+		if (!gone[i].has_attempt || !ev_job_is_open(&gone[i].token))
+			ev_shmem_free(gone[i].slot);
+	}
+	ev_transaction_commit(transaction);
 	return true;
 }
 

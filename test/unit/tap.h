@@ -42,6 +42,7 @@ tap_check(bool passed, const char *file, int line, const char *name,...)
 
 /* Compare two byte strings and show both if they differ. */
 static bool
+__attribute__((unused))
 tap_same(const char *got, size_t got_length, const char *wanted,
 		 size_t wanted_length, const char *file, int line, const char *name)
 {

@@ -319,6 +319,33 @@ test_changed_headers(void)
 	}
 }
 
+/* A byte hidden between the end of the deflate stream and the next member. */
+static void
+test_slack(void)
+{
+	MemoryFile	spool;
+	MemoryFile	out;
+	EvMember	members[2];
+	EvSpool    *writer;
+	EvError		error;
+	int64_t		size;
+
+	memory_file_start(&spool);
+	memory_file_start(&out);
+	writer = ev_spool_create(&spool.file, 0, &error);
+	ev_spool_feed(writer, MANIFEST, strlen(MANIFEST), &error);
+	ev_spool_finish(writer, &members[0], &error);
+	ev_spool_free(writer);
+	ev_buffer_append(&spool.bytes, "x", 1);
+	members[0].packed++;
+	members[1] = members[0];
+	members[0].name = EV_RECORDS_MEMBER;
+	members[1].name = EV_MANIFEST_MEMBER;
+	ev_archive_write(members, 2, &out.file, &size, &error);
+	check_refused(&out, "a byte behind the compressed data");
+	ev_buffer_free(&spool.bytes);
+}
+
 static void
 test_hostile(void)
 {
@@ -360,6 +387,17 @@ test_hostile(void)
 	file.bytes.data[14]++;
 	file.bytes.data[places.central + 16]++;
 	check_refused(&file, "CRC that lies in both headers");
+
+	/* Both headers agree on what must not be. */
+	places = start_hostile(&file);
+	file.bytes.data[6] |= 1;
+	file.bytes.data[places.central + 8] |= 1;
+	check_refused(&file, "encrypted in both headers");
+	places = start_hostile(&file);
+	file.bytes.data[8] = 0;
+	file.bytes.data[places.central + 10] = 0;
+	check_refused(&file, "stored in both headers");
+	test_slack();
 
 	/* Every way to cut it off. */
 	for (cut = 0;; cut += 13)
