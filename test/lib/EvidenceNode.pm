@@ -33,9 +33,10 @@ use warnings;
 
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
-use JSON::PP ();
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
+# No more than this: its command_ok would stand in front of the method.
+use PostgreSQL::Test::Utils qw(slurp_file);
 use Test::More;
 
 our @ISA = ('PostgreSQL::Test::Cluster');

@@ -48,6 +48,7 @@ begin_scratch()
 	clean_environment
 	export PGHOST=$scratch/socket PGPORT=5432 PGUSER=postgres
 	trap end_scratch EXIT
+	trap 'exit 129' HUP
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 }

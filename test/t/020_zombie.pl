@@ -1,0 +1,270 @@
+# Workers that stand still, wake up too late, die every time, or live longer
+# than their lease.
+
+use strict;
+use warnings;
+
+use EvidenceNode;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = EvidenceNode->new('main', lease => 2);
+
+$node->start;
+$node->create_extension;
+$node->fill(2000, 10);
+
+sub sql
+{
+	my ($sql) = @_;
+
+	return $node->safe_psql('postgres', $sql);
+}
+
+# Everything that the ledger says about one export.
+sub ledger_of
+{
+	my ($id) = @_;
+
+	return sql(<<"SQL");
+SELECT to_jsonb(e) FROM evidence.audit_export AS e WHERE id = '$id';
+SELECT to_jsonb(j) FROM evidence.background_job AS j WHERE export_id = '$id';
+SELECT to_jsonb(o) FROM evidence.outbox_event AS o WHERE export_id = '$id';
+SELECT to_jsonb(a) FROM evidence.attempt AS a WHERE export_id = '$id' ORDER BY started_at, token;
+SELECT attempt_token, seq, sha256 FROM evidence.archive_chunk WHERE export_id = '$id' ORDER BY 1, 2;
+SELECT to_jsonb(v) FROM evidence.export_event AS v WHERE export_id = '$id' ORDER BY id;
+SQL
+}
+
+sub attempts_of
+{
+	my ($id) = @_;
+
+	return sql(
+		"SELECT attempts FROM evidence.background_job WHERE export_id = '$id'");
+}
+
+sub wait_gone
+{
+	my ($pid) = @_;
+
+	$node->poll(
+		"SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid");
+	return;
+}
+
+# One exporter may run, and it stands still: another one takes its place once
+# the lease is over.
+foreach my $step (qw(claimed half-read assembled stored))
+{
+	my $name = "C43: exporter stands still before \"$step\"";
+	my $offset = $node->pause_before($step);
+	my $id = $node->request;
+	my $zombie = $node->wait_paused($step, $offset);
+
+	kill 'STOP', $zombie;
+	$node->resume;
+	$node->wait_state($id, 'READY');
+	is(attempts_of($id), '2', "$name: another worker made the archive");
+
+	my $before = ledger_of($id);
+	kill 'CONT', $zombie;
+	wait_gone($zombie);
+	is(ledger_of($id), $before, "$name: waking up it changes nothing");
+	is($node->ledger_faults, '', "$name: one archive and nothing else");
+}
+
+# Having done all but the commit, it holds the row of its attempt.
+{
+	my $name = 'C43: exporter stands still before its last commit';
+	my $offset = $node->pause_before('completed');
+	my $id = $node->request;
+	my $zombie = $node->wait_paused('completed', $offset);
+
+	kill 'STOP', $zombie;
+	$node->resume;
+	$node->wait_for_log(qr/stands still and is given up/, $offset);
+	kill 'CONT', $zombie;
+	$node->wait_state($id, 'READY');
+	is($node->ledger_faults, '', "$name: one archive and nothing else");
+}
+
+# With the launcher stopped as well nobody ends the zombie, so it wakes up and
+# goes on to write.  Its token refuses it.
+foreach my $case (
+	[ 'claimed', '' ], [ 'half-read', '' ], [ 'half-read', 'INT' ],
+	[ 'assembled', '' ], [ 'stored', '' ])
+{
+	my ($step, $signal) = @$case;
+	my $what = $signal ? 'fail' : 'finish';
+	my $name = "C43: zombie from before \"$step\" tries to $what";
+	my $offset = $node->pause_before($step);
+	my $id = $node->request;
+	my $zombie = $node->wait_paused($step, $offset);
+	my $launcher = $node->worker_pid('launcher');
+
+	kill 'STOP', $launcher;
+	kill 'STOP', $zombie;
+	$node->resume;
+	$node->poll("SELECT lease_until < evidence._now() FROM evidence.attempt"
+		  . " WHERE export_id = '$id'");
+	sql('CALL evidence.run_once()');
+	is($node->export_state($id), 'READY',
+		"$name: run_once() made the archive meanwhile");
+
+	my $before = ledger_of($id);
+	kill $signal, $zombie if $signal;
+	kill 'CONT', $zombie;
+	$node->wait_for_log(qr/attempt 1 of export $id stopped: it lost its lease/,
+		$offset);
+	kill 'CONT', $launcher;
+	wait_gone($zombie);
+	is(ledger_of($id), $before, "$name: nothing changed");
+	is($node->ledger_faults, '', "$name: one archive and nothing else");
+}
+
+# The same while the other worker is still at work, so that the states alone
+# would let the zombie pass.
+foreach my $case ([ 'assembled', '' ], [ 'half-read', 'INT' ])
+{
+	my ($step, $signal) = @$case;
+	my $what = $signal ? 'fail' : 'finish';
+	my $name = "C43: zombie tries to $what what another works on";
+	my $offset = $node->pause_before($step);
+	my $id = $node->request;
+	my $zombie = $node->wait_paused($step, $offset);
+	my $launcher = $node->worker_pid('launcher');
+
+	kill 'STOP', $launcher;
+	kill 'STOP', $zombie;
+	$offset = $node->pause_before('half-read');
+	$node->poll("SELECT lease_until < evidence._now() FROM evidence.attempt"
+		  . " WHERE export_id = '$id'");
+	my $session = $node->background_psql('postgres');
+
+	$session->query_until(qr//, "CALL evidence.run_once();\n");
+	$node->wait_paused('half-read', $offset);
+
+	my $before = ledger_of($id);
+	kill $signal, $zombie if $signal;
+	kill 'CONT', $zombie;
+	$node->wait_for_log(qr/attempt 1 of export $id stopped: it lost its lease/,
+		$offset);
+	wait_gone($zombie);
+	is(ledger_of($id), $before, "$name: nothing changed");
+	kill 'CONT', $launcher;
+	$node->resume;
+	$node->wait_state($id, 'READY');
+	$session->quit;
+	is(attempts_of($id), '2', "$name: the other one finished it");
+	is($node->ledger_faults, '', "$name: one archive and nothing else");
+}
+
+# A worker that dies of its job every time.
+{
+	my $name = 'C42: poison job';
+
+	$node->set(lease => 30);
+	my $offset = $node->pause_before('reading');
+	my $id = $node->request;
+
+	foreach my $attempt (1 .. 3)
+	{
+		my $pid = $node->wait_paused('reading', $offset);
+
+		is(attempts_of($id), $attempt,
+			"$name: attempt $attempt is counted when it begins");
+		$offset = -s $node->logfile;
+		$node->signal('KILL', $pid, keep_pause => $attempt < 3);
+		# Instead of waiting for the end of the pause between attempts.
+		$node->set(clock_offset => 600) if $attempt == 2;
+	}
+	$node->wait_state($id, 'FAILED');
+	is( sql(<<"SQL"),
+SELECT e.error_code, e.error_message, e.error_hint <> '', e.failed_at IS NOT NULL,
+       j.state, j.attempts
+  FROM evidence.audit_export AS e
+  JOIN evidence.background_job AS j ON j.export_id = e.id
+ WHERE e.id = '$id'
+SQL
+		'PE004|the worker ended without a result|t|t|FAILED|3',
+		"$name: FAILED with its reason after max_attempts");
+	is($node->ledger_faults, '', "$name: nothing else is left");
+
+	my $next = $node->request;
+
+	$node->wait_state($next, 'READY');
+	is(attempts_of($id), '3', "$name: the queue goes on without it");
+	$node->set(clock_offset => 0);
+}
+
+# Nobody renews the lease of run_once(), so both must be over: the lease and
+# the session.
+{
+	my $name = 'run_once() in a session that dies';
+
+	$node->set(max_exporters => 0, lease => 2);
+	my $offset = $node->pause_before('half-read');
+	my $id = $node->request;
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+
+	$session->query_until(qr//, "CALL evidence.run_once();\n");
+	my $pid = $node->wait_paused('half-read', $offset);
+
+	$node->poll("SELECT lease_until < evidence._now() FROM evidence.attempt"
+		  . " WHERE export_id = '$id'");
+	sql('CALL evidence.run_once()');
+	is($node->export_state($id),
+		'PROCESSING', "$name: it keeps its attempt beyond the lease");
+
+	$node->set(lease => 60);
+	sql("SELECT pg_terminate_backend($pid, 10000)");
+	eval { $session->quit };
+	$node->poll("SELECT state = 'QUEUED' FROM evidence.audit_export"
+		  . " WHERE id = '$id'");
+	is(attempts_of($id), '1', "$name: then the attempt is over and counted");
+
+	$session = $node->background_psql('postgres', on_error_stop => 0);
+	$offset = -s $node->logfile;
+	$session->query_until(qr//, "CALL evidence.run_once();\n");
+	$pid = $node->wait_paused('half-read', $offset);
+	sql("SELECT pg_terminate_backend($pid, 10000)");
+	eval { $session->quit };
+	sql('CALL evidence.run_once()');
+	is($node->export_state($id),
+		'PROCESSING', "$name: a dead session has its lease to the end");
+	$node->set(clock_offset => 120, debug_pause => '', max_exporters => 1);
+	$node->wait_state($id, 'READY');
+	is(attempts_of($id), '3', "$name: then another worker goes on");
+	is($node->ledger_faults, '', "$name: one archive and nothing else");
+	$node->set(clock_offset => 0);
+}
+
+# An export that takes many leases; the rules only make it slow.
+{
+	my $name = 'export longer than its lease';
+	my $id;
+
+	$node->set(lease => 1, max_records => 1_000_000);
+	sql("SELECT evidence.add_redaction_rule('slow' || n, '(?i)(never[a-z ]*){3}there' || n, 'test')"
+		  . " FROM generate_series(1, 40) AS n");
+	$node->fill(120_000, 5);
+	$id = $node->request;
+	$node->wait_state($id, 'READY');
+	my $seconds = sql(
+		"SELECT extract(epoch FROM ready_at - started_at)::numeric(9, 1)"
+		  . " FROM evidence.audit_export AS e"
+		  . " JOIN evidence.background_job AS j ON j.export_id = e.id"
+		  . " WHERE e.id = '$id'");
+
+	cmp_ok($seconds, '>', 3, "$name: it took $seconds s with a lease of 1 s");
+	is( sql(<<"SQL"),
+SELECT count(*), min(outcome) FROM evidence.attempt WHERE export_id = '$id'
+SQL
+		'1|succeeded',
+		"$name: renewed as long as it showed signs of life");
+}
+
+$node->stop;
+done_testing();

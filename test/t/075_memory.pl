@@ -1,0 +1,168 @@
+# Working memory does not grow: not with the number of rows of an export, not
+# with the number of exports that a process has made or failed to make, and
+# not with the size of an archive that is fetched.  What is measured is
+# RssAnon, the memory that a process has for itself.
+
+use strict;
+use warnings;
+
+use EvidenceNode;
+use EvidencePackage;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+plan skip_all => 'needs Linux' unless -r '/proc/self/status';
+
+my $small = 50_000;
+my $large = 500_000;
+
+my $node = EvidenceNode->new('main', max_records => 1_000_000, lease => 60,
+	max_active_per_requester => 1000);
+$node->append_conf('postgresql.conf', "autovacuum = off\nmax_wal_size = '4GB'\n");
+$node->start;
+$node->create_extension;
+$node->fill($small, 9);
+$node->safe_psql('postgres', <<"SQL");
+	INSERT INTO evidence.audit_log (created_at, tenant_id, actor_id, actor_role, action, target_type, target_id, request_id, summary)
+	SELECT date_trunc('hour', now()) - interval '20 days' + n * interval '1 second', 'tenant', 'user-' || n % 17, 'clerk',
+	       'record.read', 'record', n, 'request-' || n / 4,
+	       'event ' || n || CASE WHEN n % 50 = 0 THEN ' password=Hn4Vb' || n WHEN n % 40 = 0 THEN E' =1\\n' ELSE '' END
+	  FROM generate_series(1, $large) AS n;
+	ANALYZE evidence.audit_log;
+SQL
+
+# kB of a process; 0 if there is none.
+sub rss_of
+{
+	my ($pid) = @_;
+
+	open my $status, '<', "/proc/$pid/status" or return 0;
+	my ($kb) = map { /^RssAnon:\s+(\d+) kB/ ? $1 : () } <$status>;
+	close $status;
+	return $kb // 0;
+}
+
+# Requests a range and watches the exporter until it is done.  It stands still
+# until its number is known.
+sub watch_export
+{
+	my ($from, $to) = @_;
+
+	$node->set(debug_pause => 'claimed');
+	my $offset = -s $node->logfile;
+	my $id = $node->safe_psql('postgres',
+		"SELECT evidence.request_audit_export(date_trunc('hour', now()) - interval '$from', date_trunc('hour', now()) - interval '$to', 'memory')");
+	$node->wait_for_log(qr/pauses at "claimed"/, $offset);
+	my ($pid) = slurp_file($node->logfile, $offset) =~ /process (\d+) pauses at "claimed"/;
+	my $session = $node->background_psql('postgres');
+	my ($peak, $samples) = (0, 0);
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+
+	$node->set(debug_pause => '');
+	until ($session->query_safe("SELECT state FROM evidence.audit_export WHERE id = '$id'") eq 'READY')
+	{
+		die 'export does not become READY' if time > $deadline;
+		foreach (1 .. 20)
+		{
+			my $kb = rss_of($pid);
+			$peak = $kb if $kb > $peak;
+			$samples++ if $kb > 0;
+			usleep(2_000);
+		}
+	}
+	$session->quit;
+	note("$samples samples, peak $peak kB");
+	return ($id, $peak, $samples);
+}
+
+my $idle = $node->background_psql('postgres');
+my $idle_kb = rss_of($idle->query_safe('SELECT pg_backend_pid()'));
+$idle->quit;
+note("idle backend: $idle_kb kB");
+
+my ($small_id, $small_kb, $small_samples) = watch_export('10 days', '0 days');
+my ($large_id, $large_kb, $large_samples) = watch_export('20 days', '10 days');
+
+is( $node->safe_psql('postgres',
+		"SELECT string_agg(record_count::text, ',' ORDER BY record_count) FROM evidence.audit_export WHERE id IN ('$small_id', '$large_id')"),
+	"$small,$large",
+	'both exports have all their rows');
+cmp_ok($small_samples, '>=', 10, 'the small export was watched');
+cmp_ok($large_samples, '>', 50, 'the large export was watched');
+cmp_ok($large_kb - $idle_kb, '<=', 5 * 1024,
+	'9.11: an exporter needs at most 5 MB more than an idle backend');
+cmp_ok(abs($large_kb - $small_kb), '<=', 1024,
+	'9.11: ten times the rows need no more memory');
+
+# Fetching.
+{
+	my $session = $node->background_psql('postgres');
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	my $grant = $session->query_safe("SELECT evidence.grant_audit_export_download('$large_id')");
+	my $size = $node->safe_psql('postgres', "SELECT archive_bytes / 1024 FROM evidence.audit_export WHERE id = '$large_id'");
+	my $before = rss_of($pid);
+	my $peak = 0;
+
+	# Asked for without waiting for the answer, so that it can be watched.
+	$session->{stdin} .= "COPY (SELECT (evidence.fetch_audit_export('$grant')).seq) TO '/dev/null'; COPY (SELECT length((f).data) FROM (SELECT evidence.fetch_audit_export('$grant') AS f OFFSET 0) AS t) TO '/dev/null'; SELECT 'fetch', 'ended';\n";
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+	until ($session->{stdout} =~ /fetch\|ended/)
+	{
+		die 'fetch does not end' if time > $deadline;
+		my $kb = rss_of($pid);
+		$peak = $kb if $kb > $peak;
+		$session->{run}->pump_nb;
+		usleep(2_000);
+	}
+	cmp_ok($size, '>', 4 * 1024, 'the archive is large');
+	cmp_ok($peak - $before, '<=', 1024,
+		'9.11: a fetch in the SELECT list does not grow with the archive');
+
+	# A cursor that is read chunk by chunk.
+	$session->{stdout} = '';
+	$session->query_safe("BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT length((f).data) FROM (SELECT evidence.fetch_audit_export('$grant') AS f OFFSET 0) AS t; FETCH 20 FROM c");
+	my $early = rss_of($pid);
+	$session->query_safe('MOVE 100000 FROM c; COMMIT');
+	cmp_ok(rss_of($pid) - $early, '<=', 1024, '9.11: nor does a cursor');
+	$session->quit;
+}
+
+# Many exports by one process, good ones and failing ones.
+foreach my $case ([ 'good', 'READY', '2 hours' ], [ 'failing', 'FAILED', '24 hours' ])
+{
+	my ($what, $state, $length) = @$case;
+	my $runs = 300;
+	my $folder = PostgreSQL::Test::Utils::tempdir();
+	my $memory = q{SELECT 'rss ' || substring(pg_read_file('/proc/self/status', 0, 8000) FROM 'RssAnon:\s+(\d+)');};
+
+	$node->set(max_exporters => 0, max_records => 1000);
+	open my $script, '>', "$folder/runs.sql" or die $!;
+	foreach my $run (0 .. $runs)
+	{
+		print $script "SELECT evidence.request_audit_export(now() - interval '$length', now(), '$what') \\g $folder/id\n",
+		  "CALL evidence.run_once();\n";
+		# The first runs fill the caches of the process.
+		print $script "$memory\n" if $run == 100 || $run == $runs;
+	}
+	close $script;
+	my $out = '';
+	{
+		local %ENV = $node->_get_env(PGDATABASE => 'postgres', PGOPTIONS => '-c client_min_messages=error');
+		IPC::Run::run([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-f', "$folder/runs.sql" ],
+			'<', \undef, '>', \$out, IPC::Run::timeout(300)) or die 'psql failed';
+	}
+
+	# The launcher may have been at work on an event that run_once() then left
+	# for the next time.
+	$node->safe_psql('postgres', 'CALL evidence.run_once()') foreach 1 .. 3;
+	is($node->safe_psql('postgres', "SELECT count(*) FROM evidence.audit_export WHERE purpose = '$what' AND state = '$state'"),
+		$runs + 1, "$what exports all became $state");
+	my ($early, $late) = $out =~ /rss (\d+)/g;
+	note("$what: $early kB after 100, $late kB after $runs");
+	cmp_ok($late - $early, '<=', 300,
+		"9.13: $what exports do not add up in a process");
+}
+
+$node->stop;
+done_testing();
