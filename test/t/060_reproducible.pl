@@ -224,16 +224,17 @@ is(manifest_of($zip)->{snapshot}{consistency},
 	# The second attempt sees more rows, more transactions and other settings.
 	$node->safe_psql('postgres', $insert->('later-still', "now() - interval '3 days'"));
 	$node->safe_psql('postgres', q{ALTER DATABASE postgres SET timezone = 'Asia/Tehran'});
-	$node->set(debug_pause => '');
 	kill 'TERM', $pid;
+	$node->poll("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid");
+	$node->set(debug_pause => '');
 	$node->wait_state($killed, 'READY');
 	$node->export_to_file($killed, "$folder/second.zip");
 
 	ok(bytes_of("$folder/first.zip") eq bytes_of("$folder/second.zip"),
 		'C35: a second attempt makes the same bytes');
 	is( $node->safe_psql('postgres',
-			"SELECT count(*) > 1 FROM evidence.attempt WHERE export_id = '$killed'"),
-		't',
+			"SELECT count(DISTINCT attempt) FROM evidence.export_event WHERE export_id = '$killed' AND event = 'claimed'"),
+		'2',
 		'it was a second attempt');
 	is( $node->safe_psql('postgres', <<~"SQL"), '0', 'no chunk of the first attempt is left');
 		SELECT count(*) FROM evidence.archive_chunk AS c JOIN evidence.audit_export AS e ON e.id = c.export_id
