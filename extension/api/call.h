@@ -11,6 +11,7 @@
 #include "fmgr.h"
 #include "utils/uuid.h"
 
+#include "base/compat.h"
 #include "base/owner.h"
 #include "ledger/capability.h"
 #include "ledger/export.h"
@@ -44,8 +45,7 @@ extern void ev_call_load_export(EvCall *call, const pg_uuid_t *id, int any,
 								bool lock, EvExportStatus *status);
 
 /* Raise that 42501 (for grants as well), after a line in the server log. */
-extern void ev_call_refuse(EvCall *call, const char *what)
-			pg_attribute_noreturn();
+extern EV_NORETURN void ev_call_refuse(EvCall *call, const char *what);
 
 /* A text argument: NULL stays NULL. */
 extern char *ev_call_text(FunctionCallInfo fcinfo, int argument);

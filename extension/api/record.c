@@ -46,7 +46,7 @@ static struct
 static char *make_fingerprint(const char *raw_source);
 static void load_key(void);
 static void parse_key(char *line);
-static void refuse_key_file(const char *reason) pg_attribute_noreturn();
+static EV_NORETURN void refuse_key_file(const char *reason);
 static void require(const char *value, const char *name);
 
 PG_FUNCTION_INFO_V1(ev_sql_record_audit_event);

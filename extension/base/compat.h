@@ -29,6 +29,9 @@
 #endif
 
 /* PostgreSQL 17 gave wait events of extensions names of their own. */
+/* PostgreSQL 18 exchanged its own attribute for the prefix of C11. */
+#define EV_NORETURN __attribute__((noreturn))
+
 #include "utils/wait_event.h"
 
 #if PG_VERSION_NUM >= 170000

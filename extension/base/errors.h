@@ -15,6 +15,7 @@
 
 #include "utils/elog.h"
 
+#include "base/compat.h"
 #include "package/error.h"
 
 /* Same idempotency key, other parameters. */
@@ -35,6 +36,6 @@
  * argument, 58030 for input or output, 38000 for a library, PE006 for bytes
  * that are not what they must be.
  */
-extern void ev_raise(const EvError *error) pg_attribute_noreturn();
+extern EV_NORETURN void ev_raise(const EvError *error);
 
 #endif							/* EV_BASE_ERRORS_H */

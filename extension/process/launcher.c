@@ -259,7 +259,8 @@ watch_workers(EvTransaction *transaction)
 	{
 		WatchedWorker *watch = &watched[workers[i].slot];
 
-		if (watch->heartbeat != workers[i].heartbeat)
+		/* A launcher that has just been started again knows of no time. */
+		if (watch->moved_at == 0 || watch->heartbeat != workers[i].heartbeat)
 		{
 			watch->heartbeat = workers[i].heartbeat;
 			watch->moved_at = now;

@@ -55,7 +55,7 @@ static void free_redactor(void *arg);
 static void free_producer(void *arg);
 static void on_reset(MemoryContext context, MemoryContextCallbackFunction func,
 					 void *arg);
-static void fail(EvProducer *producer) pg_attribute_noreturn();
+static EV_NORETURN void fail(EvProducer *producer);
 static void write_header(EvProducer *producer);
 static void write_row(void *arg, TupleTableSlot *slot);
 static bool write_cell(EvProducer *producer, Oid type, Datum value);

@@ -76,13 +76,19 @@ clean_environment()
 	export HOME=$scratch LC_ALL=C
 }
 
-# Tests that were cut short may have left servers of their own in the scratch
-# folder, so every one below it is stopped.
+# Tests that were cut short may have left programs and servers of their own
+# in the scratch folder, so every one that works below it is stopped.
 end_scratch()
 {
-	local pid_file
+	local process pid_file
 
 	cd /
+	for process in /proc/[0-9]*
+	do
+		case $(readlink "$process/cwd" 2>/dev/null) in
+			"$scratch"/tree*) kill -TERM "${process#/proc/}" 2>/dev/null || true ;;
+		esac
+	done
 	find "$scratch" -name postmaster.pid 2>/dev/null |
 		while read -r pid_file
 		do
