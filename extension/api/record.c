@@ -163,7 +163,7 @@ load_key(void)
 	FreeFile(file);
 	line[length] = '\0';
 	parse_key(line);
-	strlcpy(cached.path, ev_fingerprint_key_file, sizeof(cached.path));
+	snprintf(cached.path, sizeof(cached.path), "%s", ev_fingerprint_key_file);
 	cached.status = status;
 }
 

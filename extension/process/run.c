@@ -279,8 +279,7 @@ assemble(Run *run)
 
 	run->facts.record_count = ev_producer_count(run->producer);
 	run->facts.records_bytes = (int64) records->bytes;
-	strlcpy(run->facts.records_sha256, records->sha256,
-			sizeof(run->facts.records_sha256));
+	memcpy(run->facts.records_sha256, records->sha256, EV_SHA256_HEX);
 
 	run->archive = ev_tempfile_create(run->context);
 	ev_producer_write_archive(run->producer, run->archive,
