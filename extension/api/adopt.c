@@ -14,6 +14,7 @@
 #include "api/call.h"
 #include "ledger/audit.h"
 #include "ledger/instance.h"
+#include "process/scrub.h"
 #include "process/wakeup.h"
 
 PG_FUNCTION_INFO_V1(ev_sql_adopt_instance);
@@ -24,8 +25,8 @@ ev_sql_adopt_instance(PG_FUNCTION_ARGS)
 	EvCall		call;
 	EvAdoption	adoption;
 	pg_uuid_t	incarnation;
-	char	   *reason = ev_call_required_text(fcinfo, 0, "reason",
-											   EV_REASON_LIMIT);
+	char	   *reason = ev_scrub(ev_call_required_text(fcinfo, 0, "reason",
+														EV_REASON_LIMIT));
 
 	ev_call_begin(&call, "adopt_instance", EV_OPERATOR);
 	if (ev_instance_current(&incarnation))

@@ -18,6 +18,7 @@
 
 #include "api/call.h"
 #include "ledger/audit.h"
+#include "process/scrub.h"
 #include "process/wakeup.h"
 
 PG_FUNCTION_INFO_V1(ev_sql_cancel_audit_export);
@@ -29,8 +30,8 @@ ev_sql_cancel_audit_export(PG_FUNCTION_ARGS)
 	EvCall		call;
 	EvExportStatus status;
 	pg_uuid_t  *id = ev_call_export_id(fcinfo, 0);
-	char	   *reason = ev_call_required_text(fcinfo, 1, "reason",
-											   EV_REASON_LIMIT);
+	char	   *reason = ev_scrub(ev_call_required_text(fcinfo, 1, "reason",
+														EV_REASON_LIMIT));
 
 	ev_call_begin(&call, "cancel_audit_export", EV_REQUESTER | EV_OPERATOR);
 	ev_call_load_export(&call, id, EV_OPERATOR, true, &status);
@@ -67,8 +68,8 @@ ev_sql_revoke_audit_export(PG_FUNCTION_ARGS)
 	EvCall		call;
 	EvExportStatus status;
 	pg_uuid_t  *id = ev_call_export_id(fcinfo, 0);
-	char	   *reason = ev_call_required_text(fcinfo, 1, "reason",
-											   EV_REASON_LIMIT);
+	char	   *reason = ev_scrub(ev_call_required_text(fcinfo, 1, "reason",
+														EV_REASON_LIMIT));
 
 	ev_call_begin(&call, "revoke_audit_export", EV_REQUESTER | EV_OPERATOR);
 	ev_call_load_export(&call, id, EV_OPERATOR, true, &status);

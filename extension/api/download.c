@@ -32,6 +32,7 @@
 #include "ledger/archive.h"
 #include "ledger/audit.h"
 #include "ledger/grant.h"
+#include "process/scrub.h"
 
 #define SECRET_BYTES 32
 #define SECRET_HEX (2 * SECRET_BYTES)
@@ -65,7 +66,8 @@ ev_sql_grant_audit_export_download(PG_FUNCTION_ARGS)
 	char	   *secret;
 
 	if (reason != NULL)
-		reason = ev_call_required_text(fcinfo, 1, "reason", EV_REASON_LIMIT);
+		reason = ev_scrub(ev_call_required_text(fcinfo, 1, "reason",
+												EV_REASON_LIMIT));
 
 	ev_call_begin(&call, "grant_audit_export_download",
 				  EV_REQUESTER | EV_OPERATOR);

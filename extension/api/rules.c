@@ -23,6 +23,7 @@
 #include "ledger/audit.h"
 #include "ledger/ruleset.h"
 #include "package/redact.h"
+#include "process/scrub.h"
 
 static void read_anchors(FunctionCallInfo fcinfo, int argument,
 						 EvStoredRule *rule);
@@ -77,7 +78,8 @@ ev_sql_add_redaction_rule(PG_FUNCTION_ARGS)
 
 	rule.name = ev_call_required_text(fcinfo, 0, "name", 40);
 	rule.pattern = ev_call_required_text(fcinfo, 1, "pattern", 10000);
-	reason = ev_call_required_text(fcinfo, 2, "reason", EV_REASON_LIMIT);
+	reason = ev_scrub(ev_call_required_text(fcinfo, 2, "reason",
+											EV_REASON_LIMIT));
 	read_anchors(fcinfo, 3, &rule);
 	rule.join_lines = PG_ARGISNULL(4) ? false : PG_GETARG_BOOL(4);
 
@@ -100,7 +102,8 @@ ev_sql_retire_redaction_rule(PG_FUNCTION_ARGS)
 	int			i;
 
 	rule.name = ev_call_required_text(fcinfo, 0, "name", 40);
-	reason = ev_call_required_text(fcinfo, 1, "reason", EV_REASON_LIMIT);
+	reason = ev_scrub(ev_call_required_text(fcinfo, 1, "reason",
+											EV_REASON_LIMIT));
 
 	ev_call_begin(&call, "retire_redaction_rule", EV_OPERATOR);
 	nrules = ev_ruleset_load(ev_ruleset_version(), &rules);

@@ -21,6 +21,7 @@
 #include "api/call.h"
 #include "base/clock.h"
 #include "ledger/states.h"
+#include "process/scrub.h"
 #include "process/shmem.h"
 
 /* Whose capabilities these are; kept for the rows of one query. */
@@ -39,6 +40,7 @@ PG_FUNCTION_INFO_V1(ev_sql_state_known);
 PG_FUNCTION_INFO_V1(ev_sql_state_moves);
 PG_FUNCTION_INFO_V1(ev_sql_state_combinations);
 PG_FUNCTION_INFO_V1(ev_sql_sees);
+PG_FUNCTION_INFO_V1(ev_sql_scrub);
 PG_FUNCTION_INFO_V1(ev_sql_progress);
 
 Datum
@@ -127,6 +129,16 @@ ev_sql_sees(PG_FUNCTION_ARGS)
 		PG_RETURN_BOOL(true);
 	PG_RETURN_BOOL((viewer->capabilities & EV_REQUESTER) != 0 &&
 				   ev_capability_owns(role, ev_call_text(fcinfo, 0)));
+}
+
+/*
+ * People type secrets into a purpose; the contract keeps it as it was given,
+ * since its digest is taken over it, and the view shows it like this.
+ */
+Datum
+ev_sql_scrub(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(ev_scrub(ev_call_text(fcinfo, 0))));
 }
 
 Datum

@@ -62,6 +62,8 @@ static const struct
 	{EV_REQUESTER | EV_OPERATOR | EV_AUDITOR,
 	"EXECUTE ON FUNCTION evidence._progress(uuid)"},
 	{EV_REQUESTER | EV_OPERATOR | EV_AUDITOR,
+	"EXECUTE ON FUNCTION evidence._scrub(text)"},
+	{EV_REQUESTER | EV_OPERATOR | EV_AUDITOR,
 	"EXECUTE ON FUNCTION evidence._now()"},
 	{EV_REQUESTER | EV_OPERATOR | EV_AUDITOR,
 	"SELECT ON evidence.audit_export_status"},

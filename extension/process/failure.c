@@ -9,8 +9,8 @@
  * answer.  What is not known is taken as transient, since max_attempts ends
  * it too.
  *
- * Error messages can quote data.  What is kept of them goes through the
- * library's own redaction rules and is short (cases C33, S1.11).
+ * Error messages can quote data.  What is kept of them is scrubbed and short
+ * (cases C33, S1.11).
  *
  *-------------------------------------------------------------------------
  */
@@ -19,8 +19,8 @@
 #include "mb/pg_wchar.h"
 
 #include "base/errors.h"
-#include "package/redact.h"
 #include "process/failure.h"
+#include "process/scrub.h"
 
 EvFailureClass
 ev_failure_classify(int sqlerrcode)
@@ -52,36 +52,9 @@ ev_failure_classify(int sqlerrcode)
 char *
 ev_failure_text(const char *message)
 {
-	EvError		error;
-	EvBuffer	redacted = {0};
-	EvRedactor *redactor;
-	char	   *text = pstrdup(message);
-	int			found = -1;
-	char	   *c;
+	char	   *text = ev_scrub(message);
+	int			length = pg_mbcliplen(text, strlen(text), EV_FAILURE_TEXT);
 
-	/* The rules want UTF-8; elsewhere only ASCII is sure to be that. */
-	for (c = text; *c && GetDatabaseEncoding() != PG_UTF8; c++)
-	{
-		if (IS_HIGHBIT_SET(*c))
-			*c = '?';
-	}
-
-	redactor = ev_redactor_create(ev_builtin_rules, ev_builtin_rule_count,
-								  &error);
-	if (redactor != NULL)
-		found = ev_redactor_apply(redactor, text, strlen(text), &redacted,
-								  &error);
-	ev_redactor_free(redactor);
-
-	/* Without the rules nothing of the message can be trusted. */
-	if (found < 0)
-		text = pstrdup("see the error code");
-
-	else if (found > 0)
-		text = pstrdup(redacted.data);
-
-	ev_buffer_free(&redacted);
-
-	text[		pg_mbcliplen(text, strlen(text), EV_FAILURE_TEXT)] = '\0';
+	text[		length] = '\0';
 	return text;
 }

@@ -97,6 +97,13 @@ CREATE FUNCTION evidence._sees(requested_by text)
 COMMENT ON FUNCTION evidence._sees(text) IS
     'May the calling role read the status of exports that this role requested?';
 
+CREATE FUNCTION evidence._scrub(shown text)
+    RETURNS text
+    LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_scrub';
+COMMENT ON FUNCTION evidence._scrub(text) IS
+    'The text without known shapes of secrets, for people to read.';
+
 -- Redaction rules ---------------------------------------------------------
 
 CREATE FUNCTION evidence.add_redaction_rule(

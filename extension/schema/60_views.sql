@@ -33,7 +33,7 @@ estimated AS (
            END AS seconds_left
       FROM visible AS v CROSS JOIN pace
 )
-SELECT id, state, source, start_at, end_at, purpose, requested_by, requested_at,
+SELECT id, state, source, start_at, end_at, evidence._scrub(purpose) AS purpose, requested_by, requested_at,
        attempts AS attempt,
        round((CASE WHEN state IN ('READY', 'EXPIRED', 'REVOKED') THEN 1 ELSE progress END)::numeric, 4) AS progress,
        rows_total, rows_done, bytes_done,
@@ -50,7 +50,7 @@ COMMENT ON COLUMN evidence.audit_export_status.state IS 'QUEUED, PROCESSING, REA
 COMMENT ON COLUMN evidence.audit_export_status.source IS 'The audit source.';
 COMMENT ON COLUMN evidence.audit_export_status.start_at IS 'First time of the range, included.';
 COMMENT ON COLUMN evidence.audit_export_status.end_at IS 'End of the range, excluded.';
-COMMENT ON COLUMN evidence.audit_export_status.purpose IS 'Why the records are taken.';
+COMMENT ON COLUMN evidence.audit_export_status.purpose IS 'Why it was requested, without known shapes of secrets.';
 COMMENT ON COLUMN evidence.audit_export_status.requested_by IS 'Role that asked.';
 COMMENT ON COLUMN evidence.audit_export_status.requested_at IS 'When.';
 COMMENT ON COLUMN evidence.audit_export_status.attempt IS 'Attempts begun.';

@@ -60,23 +60,21 @@ my $range = q{now() - interval '30 days', now() + interval '1 hour', 'snapshot'}
 my $late = $repeatable->query_safe("SELECT evidence.request_audit_export($range)");
 $repeatable->query_safe('COMMIT');
 
-# The requesting transaction writes before and after its request.
-my $id = $node->safe_psql('postgres', 'BEGIN;' . $insert->('own') . <<~"SQL");
-	;
-	SAVEPOINT a;
-	@{[ $insert->('own-nested') ]};
-	RELEASE a;
-	SELECT evidence.request_audit_export($range, 'one', filters => '{}');
-	@{[ $insert->('own-after') ]};
-	COMMIT;
-	SQL
+# The requesting transaction writes before and after its request.  Another one
+# that begins and ends in between moves the snapshot past its number.
+my $own = $node->background_psql('postgres');
+$own->query_safe('BEGIN;' . $insert->('own') . '; SAVEPOINT a;'
+	  . $insert->('own-nested') . '; RELEASE a');
+$node->safe_psql('postgres', $insert->('between'));
+my $id = $own->query_safe("SELECT evidence.request_audit_export($range, 'one', filters => '{}')");
+$own->query_safe($insert->('own-after') . '; COMMIT');
 
 $open->query_safe('COMMIT');
 $nested->query_safe('COMMIT');
 $node->safe_psql('postgres', q{COMMIT PREPARED 'evidence'});
 $node->safe_psql('postgres', $insert->('late', "now() - interval '10 days'"));
 my $after = $node->safe_psql('postgres', "SELECT evidence.request_audit_export($range)");
-$_->quit foreach $open, $nested, $repeatable;
+$_->quit foreach $open, $nested, $own, $repeatable;
 
 # Clones of the cluster in which all three contracts still wait: one with
 # every setting changed, and a standby that will be promoted.
@@ -181,7 +179,8 @@ cells_ok($node, $zip,
 	"$outsiders AND (action <> 'audit_export.request' OR target_id = '$late')"
 	  . " AND action <> 'audit_export.download'",
 	'the package');
-ok($actors{before}, 'a row committed before the request is in');
+ok($actors{$_}, "a row committed before the request is in: $_")
+  foreach qw(before just-before between);
 ok(!$actors{'rolled-back'}, 'a row that was rolled back is not');
 ok(!$actors{$_}, "C39: a row of a transaction open at the request stays out: $_")
   foreach qw(open nested prepared);
