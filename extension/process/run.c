@@ -59,9 +59,11 @@ typedef struct Run
 	EvTempFile *archive;
 	EvArchiveFacts facts;
 	bool		claimed;		/* the claim is committed */
+	bool		ready;			/* so is the move to READY */
 	TimestampTz last_look;
 } Run;
 
+static void settle(Run *run, ErrorData *error, EvVerdict verdict);
 static bool claim_job(Run *run, int64 job_id, EvAttemptKind kind);
 static void prepare(Run *run);
 static void check_requester(const char *requested_by);
@@ -124,14 +126,30 @@ ev_run_job(int64 job_id, EvAttemptKind kind)
 		ev_job_let_go(&run->claim);
 		ReThrowError(error);
 	}
-	if (error != NULL)
-		verdict = record_failure(run, error);
 	claimed = run->claimed;
 	if (claimed)
-		finish(run, verdict);
+		settle(run, error, verdict);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	return claimed;
+}
+
+/*
+ * Say in the ledger how the attempt ended.  A session's lock on it would
+ * outlive even an error in here, so it is let go in any case.
+ */
+static void
+settle(Run *run, ErrorData *error, EvVerdict verdict)
+{
+	PG_TRY();
+	{
+		finish(run, error ? record_failure(run, error) : verdict);
+	}
+	PG_FINALLY();
+	{
+		ev_job_let_go(&run->claim);
+	}
+	PG_END_TRY();
 }
 
 static bool
@@ -305,6 +323,7 @@ stage(Run *run)
 		ev_transaction_commit(&run->transaction);
 	else
 		ev_transaction_abort(&run->transaction);
+	run->ready = verdict == EV_VERDICT_DONE;
 	return verdict;
 }
 
@@ -418,7 +437,6 @@ finish(Run *run, EvVerdict verdict)
 		ev_transaction_commit(&run->transaction);
 	}
 	ev_shmem_end_attempt();
-	ev_job_let_go(&run->claim);
 
 	if (verdict == EV_VERDICT_CANCELLED)
 		ereport(LOG,
@@ -428,7 +446,7 @@ finish(Run *run, EvVerdict verdict)
 		ereport(LOG,
 				(errmsg("attempt %d of export %s stopped: it lost its lease",
 						run->claim.attempt, run->name)));
-	else if (run->facts.chunks > 0)
+	else if (run->ready)
 		ereport(LOG,
 				(errmsg("export %s is ready: " INT64_FORMAT " records, " INT64_FORMAT " bytes",
 						run->name, run->facts.record_count,
