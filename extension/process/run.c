@@ -145,11 +145,13 @@ settle(Run *run, ErrorData *error, EvVerdict verdict)
 	{
 		finish(run, error ? record_failure(run, error) : verdict);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		ev_job_let_go(&run->claim);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	ev_job_let_go(&run->claim);
 }
 
 static bool
