@@ -6,8 +6,8 @@
  * DROP EXTENSION and ALTER EXTENSION UPDATE lock the tables one after the
  * other.  A background process that locks them in another order, or waits for
  * one while it holds another, deadlocks with them, and it is the DROP that
- * loses.  So the launcher takes all its locks at the start of a transaction,
- * always in this order, and never waits.
+ * loses.  So launcher and workers take all their locks at the start of a
+ * transaction, always in this order, and never wait while they hold one.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,10 +23,27 @@
 #include "ledger/statement.h"
 #include "ledger/tables.h"
 
-/* The order matters; see above. */
-static const char *const tables[] = {
-	"attempt", "audit_export", "background_job", "outbox_event",
-	"archive_chunk", "export_event", "guard"
+/*
+ * What the statements of background processes use, the log itself excepted.
+ * The order matters; see above.  A sequence has a lock of its own.
+ */
+static const struct
+{
+	const char *name;
+	LOCKMODE	mode;
+}			tables[] = {
+	{"attempt", RowExclusiveLock},
+	{"audit_export", RowExclusiveLock},
+	{"background_job", RowExclusiveLock},
+	{"outbox_event", RowExclusiveLock},
+	{"archive_chunk", RowExclusiveLock},
+	{"export_event", RowExclusiveLock},
+	{"export_event_id_seq", RowExclusiveLock},
+	{"guard", RowExclusiveLock},
+	{"instance", AccessShareLock},
+	{"audit_source", AccessShareLock},
+	{"capability", AccessShareLock},
+	{"redaction_rule", AccessShareLock}
 };
 
 bool
@@ -55,10 +72,10 @@ ev_tables_try_lock(void)
 
 	for (i = 0; i < lengthof(tables); i++)
 	{
-		Oid			table = get_relname_relid(tables[i], schema);
+		Oid			table = get_relname_relid(tables[i].name, schema);
 
 		if (!OidIsValid(table) ||
-			!ConditionalLockRelationOid(table, RowExclusiveLock))
+			!ConditionalLockRelationOid(table, tables[i].mode))
 			return false;
 	}
 	return true;

@@ -12,8 +12,8 @@
 extern bool ev_tables_present(void);
 
 /*
- * Lock the tables that workers write, without waiting and in one order, for
- * the rest of the transaction.  False if somebody has a conflicting lock:
+ * Lock the tables that workers use, without waiting and in one order, for the
+ * rest of the transaction.  False if somebody has a conflicting lock:
  * then give the transaction up and try later.
  */
 extern bool ev_tables_try_lock(void);

@@ -27,11 +27,13 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/latch.h"
 #include "utils/acl.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "base/clock.h"
+#include "base/compat.h"
 #include "base/errors.h"
 #include "base/pause.h"
 #include "base/settings.h"
@@ -47,6 +49,9 @@
 
 /* How often, at most, a safe point looks at more than a flag. */
 #define SAFE_POINT_MS 50
+
+/* How often a worker looks whether the ledger's tables are free again. */
+#define TABLES_POLL_MS 20
 
 typedef struct Run
 {
@@ -64,6 +69,7 @@ typedef struct Run
 } Run;
 
 static void settle(Run *run, ErrorData *error, EvVerdict verdict);
+static void begin_writing(Run *run);
 static bool claim_job(Run *run, int64 job_id, EvAttemptKind kind);
 static void prepare(Run *run);
 static void check_requester(const char *requested_by);
@@ -154,6 +160,33 @@ settle(Run *run, ErrorData *error, EvVerdict verdict)
 	ev_job_let_go(&run->claim);
 }
 
+/*
+ * Begin a transaction that holds the locks on all tables it will use.  While
+ * somebody has a conflicting one, wait without holding any.
+ */
+static void
+begin_writing(Run *run)
+{
+	for (;;)
+	{
+		ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+		if (ev_tables_try_lock())
+			return;
+		if (!ev_tables_present())
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("extension \"%s\" was dropped or is of another version than the library",
+							"pg_evidence")));
+		ev_transaction_commit(&run->transaction);
+
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 TABLES_POLL_MS, EV_WAIT_EVENT("EvidenceTables"));
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
 static bool
 claim_job(Run *run, int64 job_id, EvAttemptKind kind)
 {
@@ -161,7 +194,7 @@ claim_job(Run *run, int64 job_id, EvAttemptKind kind)
 	bool		claimed;
 
 	ev_pause_at("claim");
-	ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+	begin_writing(run);
 	report(run, "claim a job");
 	ev_instance_require(&incarnation);
 	claimed = ev_job_claim(job_id, kind, ev_shmem_boot_id(), &run->claim);
@@ -185,7 +218,7 @@ prepare(Run *run)
 {
 	pg_uuid_t	incarnation;
 
-	ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+	begin_writing(run);
 	if (!ev_export_load_contract(&run->claim.export_id, &run->contract))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -315,7 +348,7 @@ stage(Run *run)
 {
 	EvVerdict	verdict;
 
-	ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+	begin_writing(run);
 	report(run, psprintf("store export %s", run->name));
 	store_chunks(run);
 	ev_pause_at("stored");
@@ -396,7 +429,7 @@ record_failure(Run *run, ErrorData *error)
 	/* Who cancelled waits for the end, and it needs no reason. */
 	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
 	{
-		ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+		begin_writing(run);
 		verdict = ev_job_check(&run->claim);
 		ev_transaction_commit(&run->transaction);
 		if (verdict == EV_VERDICT_CANCELLED)
@@ -411,7 +444,7 @@ record_failure(Run *run, ErrorData *error)
 	if (error->sqlerrcode == EV_ERRCODE_TOO_MANY_ROWS && run->producer != NULL)
 		failure.record_count = ev_producer_count(run->producer);
 
-	ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+	begin_writing(run);
 	verdict = ev_job_fail(&run->claim, &failure);
 	ev_transaction_commit(&run->transaction);
 
@@ -434,7 +467,7 @@ finish(Run *run, EvVerdict verdict)
 {
 	if (verdict == EV_VERDICT_CANCELLED)
 	{
-		ev_transaction_begin(&run->transaction, EV_TRANSACTION_WRITE);
+		begin_writing(run);
 		ev_job_stopped(&run->claim);
 		ev_transaction_commit(&run->transaction);
 	}
