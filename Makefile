@@ -134,7 +134,8 @@ ifneq ($(PG_CONFIG_FOUND),)
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-PROVE_FLAGS += --timer -I $(CURDIR)/test/lib
+# The process tests wait more than they work: two at a time.
+PROVE_FLAGS += --timer --jobs 2 -I $(CURDIR)/test/lib
 
 # A changed version must reach every object that prints it.
 $(OBJS): $(CONTROL)
