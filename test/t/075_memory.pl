@@ -8,6 +8,7 @@ use warnings;
 
 use EvidenceNode;
 use EvidencePackage;
+use POSIX ();
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
@@ -43,8 +44,9 @@ sub rss_of
 	return $kb // 0;
 }
 
-# Requests a range and watches the exporter until it is done.  It stands still
-# until its number is known.
+# Requests a range and watches the exporter until it is gone.  It stands still
+# until its number is known, and a process of its own does the watching, so
+# that nothing is missed when it goes on.
 sub watch_export
 {
 	my ($from, $to) = @_;
@@ -55,23 +57,28 @@ sub watch_export
 		"SELECT evidence.request_audit_export(date_trunc('hour', now()) - interval '$from', date_trunc('hour', now()) - interval '$to', 'memory')");
 	$node->wait_for_log(qr/pauses at "claimed"/, $offset);
 	my ($pid) = slurp_file($node->logfile, $offset) =~ /process (\d+) pauses at "claimed"/;
-	my $session = $node->background_psql('postgres');
-	my ($peak, $samples) = (0, 0);
-	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
 
-	$node->set(debug_pause => '');
-	until ($session->query_safe("SELECT state FROM evidence.audit_export WHERE id = '$id'") eq 'READY')
+	pipe(my $results, my $report) or die "pipe: $!";
+	my $watcher = fork() // die "fork: $!";
+	if ($watcher == 0)
 	{
-		die 'export does not become READY' if time > $deadline;
-		foreach (1 .. 20)
+		my ($peak, $samples) = (0, 0);
+
+		while (my $kb = rss_of($pid))
 		{
-			my $kb = rss_of($pid);
 			$peak = $kb if $kb > $peak;
-			$samples++ if $kb > 0;
+			$samples++;
 			usleep(2_000);
 		}
+		syswrite $report, "$peak $samples\n";
+		POSIX::_exit(0);
 	}
-	$session->quit;
+	close $report;
+
+	$node->set(debug_pause => '');
+	$node->wait_state($id, 'READY');
+	my ($peak, $samples) = split ' ', <$results>;
+	waitpid $watcher, 0;
 	note("$samples samples, peak $peak kB");
 	return ($id, $peak, $samples);
 }
