@@ -36,7 +36,7 @@ ev_sql_adopt_instance(PG_FUNCTION_ARGS)
 				 errhint("There is nothing to adopt.")));
 	ev_instance_adopt(call.role, call.session_role, reason, &adoption);
 	ev_audit_append_action("instance.adopt", call.role, call.session_role,
-						   NULL, reason);
+						   "ledger", NULL, reason);
 	ev_wakeup_at_commit();
 	ereport(LOG,
 			(errmsg("evidence ledger adopted by role \"%s\": " INT64_FORMAT " exports failed, " INT64_FORMAT " expired, " INT64_FORMAT " records stamped",

@@ -54,7 +54,7 @@ ev_sql_cancel_audit_export(PG_FUNCTION_ARGS)
 					 errmsg("could not cancel the export: it changed at the same moment"),
 					 errhint("Run the transaction again.")));
 		ev_audit_append_action("audit_export.cancel", call.role,
-							   call.session_role, ev_export_id_text(id),
+							   call.session_role, "audit_export", ev_export_id_text(id),
 							   reason);
 		ev_cancel_at_commit(id);
 	}
@@ -89,7 +89,7 @@ ev_sql_revoke_audit_export(PG_FUNCTION_ARGS)
 					 errmsg("could not revoke the export: it changed at the same moment"),
 					 errhint("Run the transaction again.")));
 		ev_audit_append_action("audit_export.revoke", call.role,
-							   call.session_role, ev_export_id_text(id),
+							   call.session_role, "audit_export", ev_export_id_text(id),
 							   reason);
 	}
 	ev_call_end(&call);

@@ -4,7 +4,7 @@
  *	  grant_capability() and revoke_capability().
  *
  * Superusers only: a role that could hand out capabilities could give itself
- * all of them.
+ * all of them.  Who may do what is itself worth an audit row.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,8 +17,6 @@
 #include "ledger/audit.h"
 
 static EvCapability read_capability(FunctionCallInfo fcinfo);
-static void audit_change(const EvCall *call, const char *action,
-						 const char *role, const char *capability);
 
 PG_FUNCTION_INFO_V1(ev_sql_grant_capability);
 PG_FUNCTION_INFO_V1(ev_sql_revoke_capability);
@@ -37,26 +35,6 @@ read_capability(FunctionCallInfo fcinfo)
 	return capability;
 }
 
-/*
- * Who may do what is itself worth an audit row.
- */
-static void
-audit_change(const EvCall *call, const char *action, const char *role,
-			 const char *capability)
-{
-	EvAuditRow	row = {0};
-
-	row.action = action;
-	row.actor_id = call->role;
-	row.actor_role = call->session_role;
-	row.target_type = "role";
-	row.target_id = role;
-	row.outcome = "success";
-	row.summary = capability;
-	row.tenant_id = "default";
-	(void) ev_audit_append(&row);
-}
-
 Datum
 ev_sql_grant_capability(PG_FUNCTION_ARGS)
 {
@@ -66,8 +44,9 @@ ev_sql_grant_capability(PG_FUNCTION_ARGS)
 
 	ev_call_begin_superuser(&call, "grant_capability");
 	ev_capability_give(role, capability, call.role);
-	audit_change(&call, "capability.grant", GetUserNameFromId(role, false),
-				 ev_call_text(fcinfo, 1));
+	ev_audit_append_action("capability.grant", call.role, call.session_role,
+						   "role", GetUserNameFromId(role, false),
+						   ev_call_text(fcinfo, 1));
 	ev_call_end(&call);
 	PG_RETURN_VOID();
 }
@@ -87,8 +66,9 @@ ev_sql_revoke_capability(PG_FUNCTION_ARGS)
 						GetUserNameFromId(role, false),
 						ev_call_text(fcinfo, 1)),
 				 errhint("It may have it as a member of another role; see evidence.capability.")));
-	audit_change(&call, "capability.revoke", GetUserNameFromId(role, false),
-				 ev_call_text(fcinfo, 1));
+	ev_audit_append_action("capability.revoke", call.role, call.session_role,
+						   "role", GetUserNameFromId(role, false),
+						   ev_call_text(fcinfo, 1));
 	ev_call_end(&call);
 	PG_RETURN_VOID();
 }

@@ -80,7 +80,7 @@ ev_sql_grant_audit_export_download(PG_FUNCTION_ARGS)
 	(void) ev_grant_create(id, &status, sha256, call.role, call.session_role,
 						   reason);
 	ev_audit_append_action("audit_export.download", call.role,
-						   call.session_role, ev_export_id_text(id), reason);
+						   call.session_role, "audit_export", ev_export_id_text(id), reason);
 	ev_call_end(&call);
 	PG_RETURN_TEXT_P(cstring_to_text(secret));
 }

@@ -122,7 +122,7 @@ ev_sql_request_audit_export(PG_FUNCTION_ARGS)
 		ev_export_check_combination(&contract.export_id);
 		ev_audit_append_action("audit_export.request", call.role,
 							   call.session_role,
-							   ev_export_id_text(&contract.export_id),
+							   "audit_export", ev_export_id_text(&contract.export_id),
 							   contract.purpose);
 		ev_wakeup_at_commit();
 		*id = contract.export_id;

@@ -162,17 +162,9 @@ static int
 store_rule(const EvCall *call, const EvStoredRule *rule, const char *action,
 		   const char *reason)
 {
-	EvAuditRow	row = {0};
 	int			version = ev_ruleset_add(rule, call->role, reason);
 
-	row.action = action;
-	row.actor_id = call->role;
-	row.actor_role = call->session_role;
-	row.target_type = "redaction_rule";
-	row.target_id = rule->name;
-	row.outcome = "success";
-	row.summary = reason;
-	row.tenant_id = "default";
-	(void) ev_audit_append(&row);
+	ev_audit_append_action(action, call->role, call->session_role,
+						   "redaction_rule", rule->name, reason);
 	return version;
 }

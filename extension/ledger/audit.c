@@ -57,16 +57,16 @@ ev_audit_append(const EvAuditRow *row)
 
 void
 ev_audit_append_action(const char *action, const char *actor,
-					   const char *session_role, const char *export_id,
-					   const char *summary)
+					   const char *session_role, const char *target_type,
+					   const char *target_id, const char *summary)
 {
 	EvAuditRow	row = {0};
 
 	row.action = action;
 	row.actor_id = actor;
 	row.actor_role = session_role;
-	row.target_type = "audit_export";
-	row.target_id = export_id;
+	row.target_type = target_type;
+	row.target_id = target_id;
 	row.outcome = "success";
 	row.summary = summary;
 	row.tenant_id = "default";

@@ -31,12 +31,13 @@ typedef struct EvAuditRow
 extern int64 ev_audit_append(const EvAuditRow *row);
 
 /*
- * Append the strict audit row of an action on an export: if it cannot be
- * written, the action does not take place either.
+ * Append the strict audit row of an action on an object of ours, such as an
+ * export or a role: if it cannot be written, the action does not take place.
  */
 extern void ev_audit_append_action(const char *action, const char *actor,
 								   const char *session_role,
-								   const char *export_id,
+								   const char *target_type,
+								   const char *target_id,
 								   const char *summary);
 
 /* Does our own code, in this very statement, change rows of the log? */

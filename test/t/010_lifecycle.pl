@@ -23,19 +23,19 @@ $node->start;
 $node->wait_for_log(qr/pg_evidence launcher started for database "postgres"/);
 $node->wait_for_log(
 	qr/launcher waits: extension "pg_evidence" version \S+ is not installed/);
-ok(1, 'the launcher says that it started and what it waits for');
+pass('the launcher says that it started and what it waits for');
 
 my $offset = -s $node->logfile;
 
 $node->create_extension;
 $node->wait_for_log(qr/pg_evidence launcher serves database "postgres"/,
 	$offset);
-ok(1, 'the launcher notices CREATE EXTENSION');
+pass('the launcher notices CREATE EXTENSION');
 
 $offset = -s $node->logfile;
 sql('DROP EXTENSION pg_evidence');
 $node->wait_for_log(qr/launcher waits: extension "pg_evidence"/, $offset);
-ok(1, 'the launcher notices DROP EXTENSION');
+pass('the launcher notices DROP EXTENSION');
 
 $offset = -s $node->logfile;
 $node->create_extension;
@@ -44,7 +44,7 @@ $node->fill(1000, 10);
 my $id = $node->request;
 
 $node->wait_state($id, 'READY');
-ok(1, 'it serves an extension that was created again');
+pass('it serves an extension that was created again');
 
 # One database only.
 sql('CREATE DATABASE other');
@@ -140,7 +140,7 @@ SQL
 	is($node->export_state($id), 'QUEUED', 'max_exporters = 0: it waits');
 	$node->set(max_exporters => 1);
 	$node->wait_state($id, 'READY');
-	ok(1, 'max_exporters = 1 after a reload: it is made');
+	pass('max_exporters = 1 after a reload: it is made');
 
 	($code) = $node->error_of("SET pg_evidence.max_records = 1");
 	is($code, '55P02', 'no session raises a limit for itself');

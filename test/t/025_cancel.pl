@@ -142,7 +142,7 @@ foreach my $step (
 	my $other = $node->request(filters => '{"actor_id": ["user-2"]}');
 
 	$node->wait_state($other, 'READY');
-	ok(1, "$name: other exports are made meanwhile");
+	pass("$name: other exports are made meanwhile");
 	$session->query_safe('ROLLBACK');
 	$session->quit;
 	$node->wait_state($id, 'READY');

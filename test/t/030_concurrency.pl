@@ -245,7 +245,7 @@ SQL
 	my $good = sql(request_sql('good', 'test'));
 
 	$node->wait_state($good, 'READY');
-	ok(1, "$name: the next one is delivered");
+	pass("$name: the next one is delivered");
 	is( sql(<<'SQL'),
 SELECT o.state, o.attempts > 0, o.next_attempt_at > o.created_at, o.error_code
   FROM evidence.outbox_event AS o

@@ -189,10 +189,10 @@ SQL
 		$node->wait_for_log(
 			qr/launcher waits: extension "pg_evidence" version \Q$version\E is not installed/,
 			$offset);
-		ok(1, "$name: the launcher says that it waits for its version");
+		pass("$name: the launcher says that it waits for its version");
 		$node->resume;
 		$node->wait_state($id, 'READY');
-		ok(1, "$name: an export that runs already is finished");
+		pass("$name: an export that runs already is finished");
 
 		$id = $node->request;
 		my ($seconds, $error) = timed(
@@ -200,7 +200,7 @@ SQL
 
 		is($error, '', "$name: is not held up by the launcher");
 		$node->wait_state($id, 'READY');
-		ok(1, "$name: with the right version again the queue goes on");
+		pass("$name: with the right version again the queue goes on");
 		is($node->ledger_faults, '', "$name: one archive each and nothing else");
 		unlink @scripts;
 	}
@@ -227,13 +227,13 @@ SQL
 		0, "$name: the database can be created again");
 	$node->wait_for_log(qr/pg_evidence launcher started for database "postgres"/,
 		$offset);
-	ok(1, "$name: and the launcher comes back by itself");
+	pass("$name: and the launcher comes back by itself");
 	$node->resume;
 	$node->create_extension;
 	$node->fill(100, 5);
 	$id = $node->request;
 	$node->wait_state($id, 'READY');
-	ok(1, "$name: and serves it");
+	pass("$name: and serves it");
 }
 
 $node->stop;

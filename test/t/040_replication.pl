@@ -96,7 +96,7 @@ sub downloads_well
 	$offset = -s $standby->logfile;
 	$standby->promote;
 	$standby->wait_for_log(qr/launcher serves database/, $offset);
-	ok(1, 'promotion: the launcher starts');
+	pass('promotion: the launcher starts');
 	$standby->wait_state($running, 'READY');
 	$standby->wait_state($waiting, 'READY');
 	is($standby->ledger_faults, '',
@@ -188,7 +188,7 @@ sub restore_and_adopt
 	$restored->wait_for_log(
 		qr/launcher waits: the evidence ledger in database "copy" belongs to another cluster/,
 		$offset);
-	ok(1, "$name: the workers stay off and say so");
+	pass("$name: the workers stay off and say so");
 	is($copy->("SELECT string_agg(state, ' ' ORDER BY state) FROM evidence.audit_export"
 			  . " WHERE id IN ('$done', '$revoked', '$pending')"),
 		'QUEUED READY REVOKED', "$name: the exports are there");
@@ -277,7 +277,7 @@ SQL
 		"$name: succeeds with the library preloaded on both sides");
 	$new->start;
 	$new->wait_for_log(qr/launcher serves database "postgres"/);
-	ok(1, "$name: the ledger is still this cluster's own");
+	pass("$name: the ledger is still this cluster's own");
 	is(digests($new, $done), $digests, "$name: exports are as they were");
 	is(bad_checks($new, $done), '', "$name: verified against the live rows");
 	downloads_well($new, $done, $name);
