@@ -249,7 +249,7 @@ SQL
 	$node->set(lease => 1, max_records => 1_000_000);
 	sql("SELECT evidence.add_redaction_rule('slow' || n, '(?i)(never[a-z ]*){3}there' || n, 'test')"
 		  . " FROM generate_series(1, 40) AS n");
-	$node->fill(120_000, 5);
+	$node->fill(450_000, 5);
 	$id = $node->request;
 	$node->wait_state($id, 'READY');
 	my $seconds = sql(
