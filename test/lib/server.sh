@@ -43,10 +43,10 @@ begin_scratch()
 	[ "$(id -u)" -ne 0 ] || chown "$server_user:" "$scratch"
 	# The checkout may be in a folder that the server's user cannot enter.
 	cd "$scratch"
-	mkdir "$scratch/servers" "$scratch/socket"
-	give_to_server_user "$scratch/servers" "$scratch/socket"
+	mkdir "$scratch/servers" "$scratch/socket" "$scratch/tmp"
+	give_to_server_user "$scratch/servers" "$scratch/socket" "$scratch/tmp"
 	clean_environment
-	export PGHOST=$scratch/socket PGPORT=5432 PGUSER=postgres
+	export PGHOST=$scratch/socket PGPORT=5432 PGUSER=postgres TMPDIR=$scratch/tmp
 	trap end_scratch EXIT
 	trap 'exit 129' HUP
 	trap 'exit 130' INT
