@@ -1,12 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * exporter.c
- *	  The background worker that makes one package.
+ *	  The background worker that makes packages, one after the other.
  *
  * Started by the launcher for one job, which it claims by itself; if somebody
- * else was faster, it ends.  It is never restarted by the server: what is to
- * be done stands in the ledger, and the launcher starts another worker for
- * it.
+ * else was faster, there is nothing to do.  Then it waits a while for another
+ * one, because to start a process costs as much as a small package, and a
+ * request should not wait for it.  A reload of the settings ends a worker
+ * that waits: the next one gets the new ones, its role among them.  It is
+ * never restarted by the server: what is to be done stands in the ledger, and
+ * the launcher starts another worker for it.
  *
  * SIGTERM ends it at the next interrupt, wherever it is.  SIGINT, sent by a
  * cancellation, interrupts the running statement; the job then asks the ledger
@@ -25,10 +28,15 @@
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
+#include "base/compat.h"
 #include "process/exporter.h"
 #include "process/run.h"
 #include "process/shmem.h"
+
+/* How long a worker waits for another job. */
+#define LINGER_MS 30000
 
 StaticAssertDecl(sizeof(EvExporterArguments) <= BGW_EXTRALEN,
 				 "arguments must fit into the registration");
@@ -36,6 +44,7 @@ StaticAssertDecl(sizeof(EvExporterArguments) <= BGW_EXTRALEN,
 static volatile sig_atomic_t asked_to_stop = false;
 
 static void handle_sigterm(SIGNAL_ARGS);
+static int64 wait_for_job(bool wake_launcher);
 static void leave_slot(int code, Datum arg);
 
 bool
@@ -53,8 +62,7 @@ ev_exporter_start(const EvExporterArguments *arguments,
 	snprintf(worker.bgw_function_name, sizeof(worker.bgw_function_name),
 			 "ev_exporter_main");
 	snprintf(worker.bgw_name, BGW_MAXLEN,
-			 "pg_evidence exporter for job " INT64_FORMAT,
-			 arguments->job_id);
+			 "pg_evidence exporter in slot %d", arguments->slot);
 	snprintf(worker.bgw_type, BGW_MAXLEN, "pg_evidence exporter");
 	memcpy(worker.bgw_extra, arguments, sizeof(*arguments));
 	worker.bgw_notify_pid = MyProcPid;
@@ -72,6 +80,8 @@ void
 ev_exporter_main(Datum main_arg)
 {
 	EvExporterArguments arguments;
+	int64		job_id;
+	bool		claimed;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, handle_sigterm);
@@ -91,7 +101,43 @@ ev_exporter_main(Datum main_arg)
 	MemoryContextSwitchTo(AllocSetContextCreate(TopMemoryContext,
 												"pg_evidence exporter",
 												ALLOCSET_DEFAULT_SIZES));
-	(void) ev_run_job(arguments.job_id, EV_ATTEMPT_EXPORTER);
+	for (job_id = arguments.job_id; job_id != 0;
+		 job_id = wait_for_job(claimed))
+		claimed = ev_run_job(job_id, EV_ATTEMPT_EXPORTER);
+}
+
+/*
+ * Returns 0 when it is time to end.  After a job that could not be claimed,
+ * the launcher is left to its own pace: somebody may hold the job's row for
+ * long, and the two would chase each other.
+ */
+static int64
+wait_for_job(bool wake_launcher)
+{
+	TimestampTz since = GetCurrentTimestamp();
+	int64		job_id;
+
+	if (ConfigReloadPending || !ev_shmem_idle(wake_launcher))
+		return 0;
+	pgstat_report_activity(STATE_IDLE, NULL);
+	while ((job_id = ev_shmem_next_job()) == 0)
+	{
+		long		rest;
+
+		rest = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
+											   TimestampTzPlusMilliseconds(since, LINGER_MS));
+		if ((rest == 0 || ConfigReloadPending) && ev_shmem_leave_idle())
+			return 0;
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 rest, EV_WAIT_EVENT("EvidenceExporterIdle"));
+		ResetLatch(MyLatch);
+		QueryCancelPending = false;
+		CHECK_FOR_INTERRUPTS();
+	}
+	/* A cancellation may have come after the end of its own export. */
+	QueryCancelPending = false;
+	return job_id;
 }
 
 static void

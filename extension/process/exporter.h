@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * exporter.h
- *	  The background worker that makes one package.
+ *	  The background worker that makes packages, one after the other.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,7 +15,7 @@ typedef struct EvExporterArguments
 {
 	Oid			database;
 	Oid			role;
-	int64		job_id;
+	int64		job_id;			/* its first one */
 	int			slot;
 } EvExporterArguments;
 

@@ -82,6 +82,7 @@ static void watch_workers(EvTransaction *transaction);
 static void renew_leases(EvTransaction *transaction,
 						 const pg_uuid_t *tokens, int ntokens);
 static void start_exporters(EvTransaction *transaction);
+static void watch_anew(WatchedWorker *watch);
 static bool start_exporter(const EvExporterArguments *arguments);
 static Oid	worker_role(void);
 static void free_unstarted_slots(void);
@@ -330,11 +331,27 @@ start_exporters(EvTransaction *transaction)
 		if (ev_shmem_has_job(jobs[i]))
 			continue;
 		arguments.job_id = jobs[i];
-		arguments.slot = ev_shmem_reserve(jobs[i]);
-		if (arguments.slot < 0 || !start_exporter(&arguments))
-			return;
+		arguments.slot = ev_shmem_hand_over(jobs[i]);
+		if (arguments.slot >= 0)
+			watch_anew(&watched[arguments.slot]);
+		else
+		{
+			arguments.slot = ev_shmem_reserve(jobs[i]);
+			if (arguments.slot < 0 || !start_exporter(&arguments))
+				return;
+		}
 		room--;
 	}
+}
+
+/*
+ * The handle stays: it is of the process, not of its job.
+ */
+static void
+watch_anew(WatchedWorker *watch)
+{
+	watch->heartbeat = watch->renewed_heartbeat = 0;
+	watch->moved_at = watch->renewed_at = GetCurrentTimestamp();
 }
 
 /*
@@ -349,15 +366,14 @@ start_exporter(const EvExporterArguments *arguments)
 
 	if (watch->handle != NULL)
 		pfree(watch->handle);
-	memset(watch, 0, sizeof(WatchedWorker));
-	watch->moved_at = watch->renewed_at = GetCurrentTimestamp();
+	watch->handle = NULL;
+	watch_anew(watch);
 
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	started = ev_exporter_start(arguments, &watch->handle);
 	MemoryContextSwitchTo(old);
 	if (!started)
 	{
-		watch->handle = NULL;
 		ev_shmem_free(arguments->slot);
 		ereport(LOG,
 				(errmsg("could not start an exporter: no free background worker"),

@@ -9,10 +9,11 @@
  * that can fail or wait.
  *
  * A slot goes from FREE to RESERVED (launcher, before it registers the
- * worker), to RUNNING (the worker has come) and to GONE (it has left); the
- * launcher makes it FREE again once the attempt, if any was left open, is
- * recovered.  A kill -9 of any process makes the server start anew with fresh
- * memory, and with another boot id.
+ * worker), to RUNNING (the worker has come), to IDLE and back with each
+ * further job, and to GONE (it has left); the launcher makes it FREE again
+ * once the attempt, if any was left open, is recovered.  A kill -9 of any
+ * process makes the server start anew with fresh memory, and with another
+ * boot id.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,14 +40,16 @@ typedef enum EvSlotState
 	EV_SLOT_FREE = 0,
 	EV_SLOT_RESERVED,
 	EV_SLOT_RUNNING,
+	EV_SLOT_IDLE,
 	EV_SLOT_GONE
 } EvSlotState;
 
 typedef struct EvWorkerSlot
 {
 	EvSlotState state;			/* lock */
-	pid_t		pid;			/* lock; 0 unless RUNNING */
-	int64		job_id;			/* lock; 0 if FREE */
+	pid_t		pid;			/* lock; 0 unless RUNNING or IDLE */
+	Latch	   *latch;			/* lock; valid while pid is */
+	int64		job_id;			/* lock; 0 if FREE or IDLE */
 	bool		has_attempt;	/* lock; the next two are set */
 	pg_uuid_t	token;			/* lock */
 	pg_uuid_t	export_id;		/* lock */
@@ -79,6 +82,7 @@ static void request_memory(void);
 static void startup_memory(void);
 static bool stopped_cleanly(void);
 static void forget_launcher(int code, Datum arg);
+static void take_job(EvWorkerSlot *slot, int64 job_id);
 
 void
 ev_shmem_init(void)
@@ -200,6 +204,22 @@ ev_shmem_wake_launcher(void)
 		SetLatch(launcher);
 }
 
+/*
+ * A slot begins with a job as if it had never had another.
+ */
+static void
+take_job(EvWorkerSlot *slot, int64 job_id)
+{
+	slot->job_id = job_id;
+	slot->has_attempt = false;
+	slot->clean = false;
+	slot->stop = false;
+	slot->abandoned = false;
+	pg_atomic_write_u64(&slot->rows_total, 0);
+	pg_atomic_write_u64(&slot->rows_done, 0);
+	pg_atomic_write_u64(&slot->bytes_done, 0);
+}
+
 int
 ev_shmem_reserve(int64 job_id)
 {
@@ -215,14 +235,39 @@ ev_shmem_reserve(int64 job_id)
 			continue;
 		slot->state = EV_SLOT_RESERVED;
 		slot->pid = 0;
-		slot->job_id = job_id;
-		slot->has_attempt = false;
-		slot->clean = false;
-		slot->stop = false;
-		slot->abandoned = false;
+		take_job(slot, job_id);
 		found = i;
 	}
 	SpinLockRelease(&shared->lock);
+	return found;
+}
+
+/*
+ * The worker may be about to end; whoever takes the lock first decides, see
+ * ev_shmem_leave_idle().
+ */
+int
+ev_shmem_hand_over(int64 job_id)
+{
+	Latch	   *latch = NULL;
+	int			found = -1;
+	int			i;
+
+	SpinLockAcquire(&shared->lock);
+	for (i = 0; i < EV_SLOTS && found < 0; i++)
+	{
+		EvWorkerSlot *slot = &shared->slots[i];
+
+		if (slot->state != EV_SLOT_IDLE)
+			continue;
+		slot->state = EV_SLOT_RUNNING;
+		take_job(slot, job_id);
+		latch = slot->latch;
+		found = i;
+	}
+	SpinLockRelease(&shared->lock);
+	if (latch != NULL)
+		SetLatch(latch);
 	return found;
 }
 
@@ -264,6 +309,7 @@ ev_shmem_count_busy(void)
 	for (i = 0; i < EV_SLOTS; i++)
 	{
 		if (shared->slots[i].state != EV_SLOT_FREE &&
+			shared->slots[i].state != EV_SLOT_IDLE &&
 			!shared->slots[i].abandoned)
 			busy++;
 	}
@@ -349,14 +395,64 @@ ev_shmem_attach(int slot, int64 job_id)
 	{
 		candidate->state = EV_SLOT_RUNNING;
 		candidate->pid = MyProcPid;
-		pg_atomic_write_u64(&candidate->rows_total, 0);
-		pg_atomic_write_u64(&candidate->rows_done, 0);
-		pg_atomic_write_u64(&candidate->bytes_done, 0);
+		candidate->latch = &MyProc->procLatch;
 	}
 	SpinLockRelease(&shared->lock);
 	if (mine)
 		my_slot = candidate;
 	return mine;
+}
+
+/*
+ * An abandoned worker that has woken up does not get another job: its slot no
+ * longer counts, so it would be one more than are allowed.
+ */
+bool
+ev_shmem_idle(bool wake_launcher)
+{
+	bool		idle;
+
+	SpinLockAcquire(&shared->lock);
+	idle = my_slot->state == EV_SLOT_RUNNING && !my_slot->abandoned;
+	if (idle)
+	{
+		my_slot->state = EV_SLOT_IDLE;
+		my_slot->job_id = 0;
+		my_slot->has_attempt = false;
+	}
+	SpinLockRelease(&shared->lock);
+	if (idle && wake_launcher)
+		ev_shmem_wake_launcher();
+	return idle;
+}
+
+int64
+ev_shmem_next_job(void)
+{
+	int64		job_id;
+
+	SpinLockAcquire(&shared->lock);
+	job_id = my_slot->job_id;
+	SpinLockRelease(&shared->lock);
+	return job_id;
+}
+
+bool
+ev_shmem_leave_idle(void)
+{
+	bool		left;
+
+	SpinLockAcquire(&shared->lock);
+	left = my_slot->state == EV_SLOT_IDLE;
+	if (left)
+	{
+		my_slot->state = EV_SLOT_GONE;
+		my_slot->pid = 0;
+	}
+	SpinLockRelease(&shared->lock);
+	if (left)
+		my_slot = NULL;
+	return left;
 }
 
 /*
@@ -386,6 +482,7 @@ ev_shmem_begin_attempt(const pg_uuid_t *token, const pg_uuid_t *export_id)
 	my_slot->token = *token;
 	my_slot->export_id = *export_id;
 	my_slot->started_at = ev_clock_now();
+	my_slot->stop = false;
 	my_slot->has_attempt = true;
 	SpinLockRelease(&shared->lock);
 }

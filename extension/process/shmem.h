@@ -71,6 +71,9 @@ extern void ev_shmem_free(int slot);
 extern bool ev_shmem_has_job(int64 job_id);
 extern int	ev_shmem_count_busy(void);
 
+/* Launcher: give the job to an idle worker; its slot, -1 if there is none. */
+extern int	ev_shmem_hand_over(int64 job_id);
+
 /* Launcher: a reserved slot whose worker has not come yet. */
 extern bool ev_shmem_is_reserved(int slot);
 
@@ -90,6 +93,15 @@ extern int	ev_shmem_gone_workers(EvGoneWorker workers[EV_SLOTS]);
  */
 extern bool ev_shmem_attach(int slot, int64 job_id);
 extern void ev_shmem_leave(bool clean);
+
+/*
+ * Worker: wait for another job.  ev_shmem_idle() is false if it should end;
+ * ev_shmem_next_job() is 0 until its latch was set with a job;
+ * ev_shmem_leave_idle() is false if one came at the last moment.
+ */
+extern bool ev_shmem_idle(bool wake_launcher);
+extern int64 ev_shmem_next_job(void);
+extern bool ev_shmem_leave_idle(void);
 
 /* Worker: this slot works on the attempt; has come to the end of it. */
 extern void ev_shmem_begin_attempt(const pg_uuid_t *token,

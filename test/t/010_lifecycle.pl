@@ -58,9 +58,26 @@ like($text, qr/HINT:.*pg_evidence\.database/,
 is( sql(<<'SQL'),
 SELECT application_name, backend_type, datname, wait_event_type, state
   FROM pg_stat_activity WHERE backend_type LIKE 'pg_evidence%'
+ ORDER BY 1
 SQL
-	'pg_evidence launcher|pg_evidence launcher|postgres|Extension|idle',
-	'the launcher shows itself in pg_stat_activity');
+	"pg_evidence exporter|pg_evidence exporter|postgres|Extension|idle\n"
+	  . 'pg_evidence launcher|pg_evidence launcher|postgres|Extension|idle',
+	'launcher and waiting exporter show themselves in pg_stat_activity');
+
+# An exporter waits for another job, until the settings change.
+my $worker = $node->worker_pid('exporter');
+$id = $node->request(purpose => 'another');
+$node->wait_state($id, 'READY');
+is($node->worker_pid('exporter'),
+	$worker, 'one exporter makes one package after the other');
+is(sql("SELECT pid FROM evidence.attempt WHERE export_id = '$id'"),
+	$worker, 'and its attempts say so');
+$node->reload;
+$node->poll("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $worker");
+$id = $node->request(purpose => 'after a reload');
+$node->wait_state($id, 'READY');
+isnt($node->worker_pid('exporter'),
+	$worker, 'after a reload the next job gets a new exporter');
 
 $offset = $node->pause_before('half-read');
 $id = $node->request;
