@@ -69,8 +69,9 @@ help:
 	@echo '                  one kind of test; TESTS="..." picks single ones'
 	@echo 'make check-format | check-includes | check-docs | warnings'
 	@echo 'make format       format all C files, renew the list of types'
-	@echo 'make bench        speed against COPY | sha256sum | zip;'
-	@echo '                  ROWS="50000 1000000" RUNS=5'
+	@echo 'make bench        speed against what one would use instead; QUICK=1 for'
+	@echo '                  a short one, ONLY="archive claim" RUNS=5 ROWS="50000"'
+	@echo '                  to pick; RECORD=1 writes the table into README.md'
 	@echo 'make fuzz         fuzz the package code; SECONDS_EACH=60'
 	@echo 'make dist         zip the committed tree for release'
 	@echo 'make clean        remove what was built'
@@ -87,7 +88,9 @@ demo: deps
 	@demo/run $(if $(KEEP),--keep)
 
 bench: deps
-	@test/bench/run $(if $(ROWS),--rows "$(ROWS)") $(if $(RUNS),--runs $(RUNS))
+	@test/bench/run $(if $(ONLY),--only "$(ONLY)") \
+	  $(if $(ROWS),--rows "$(ROWS)") $(if $(RUNS),--runs $(RUNS)) \
+	  $(if $(QUICK),--quick)
 
 fuzz: deps
 	@$(MAKE) -C test/fuzz run
@@ -163,7 +166,7 @@ warnings:
 	  -Itest/unit -DEV_VERSION='"$(EV_VERSION)"' -D_GNU_SOURCE \
 	  $(shell pkg-config --cflags $(LIBRARIES) libpq jansson) -- \
 	  $(sort $(wildcard extension/package/*.c uploader/*.c test/unit/*.c \
-	  test/fuzz/*.c))
+	  test/fuzz/*.c test/bench/*.c))
 
 -include $(OBJS:.o=.d)
 

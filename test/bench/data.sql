@@ -1,5 +1,5 @@
--- data.sql: a deterministic audit log of :rows rows in the month number
--- :window, about 220 bytes each as CSV.
+-- data.sql: a deterministic audit log of :rows rows in the month after
+-- :start, about 220 bytes each as CSV.
 --
 -- 2 % of the cells of column summary begin like a formula, 2.7 % hold an
 -- invented secret, 2 % have two lines; one row in ten shares its time with
@@ -8,7 +8,7 @@
 INSERT INTO evidence.audit_log
        (created_at, tenant_id, actor_id, actor_role, action, target_type, target_id,
         outcome, error_code, request_id, source_fingerprint, summary)
-SELECT timestamptz '2026-01-01 00:00:00+00' + interval '744 hours' * :window
+SELECT timestamptz :'start'
            + interval '720 hours' * (n - CASE WHEN n % 10 = 0 THEN 1 ELSE 0 END) / (:rows + 1),
        'tenant-' || n % 3,
        'user-' || n * 7 % 5003,

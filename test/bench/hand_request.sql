@@ -1,0 +1,8 @@
+-- hand_request.sql: a request written by hand, for pgbench.
+BEGIN;
+INSERT INTO hand.audit_export (id, state, source, start_at, end_at, filters, columns, column_version, purpose, policy_version, redaction, ruleset_version, ruleset_sha256, request_digest, consistency, snapshot_at, snapshot, request_xid, system_identifier, incarnation, requested_by, session_role, requested_at) VALUES (gen_random_uuid(), 'QUEUED', 'audit_log', '2025-01-01 00:00+00', '2025-01-31 00:00+00', '{}', '{id,created_at,tenant_id,actor_id,actor_role,action,target_type,target_id,outcome,error_code,request_id,source_fingerprint,summary}', 1, 'benchmark', 1, true, 1, repeat('ab', 32), repeat('cd', 32), 'as-of-request', now(), pg_current_snapshot(), pg_current_xact_id(), '7000000000000000000', '00000000-0000-0000-0000-000000000001', current_user, session_user, now()) RETURNING id AS export_id \gset
+INSERT INTO hand.background_job (export_id, state, next_attempt_at, created_at) VALUES (:export_id, 'QUEUED', now(), now()) RETURNING id AS job_id \gset
+INSERT INTO hand.outbox_event (kind, export_id, job_id, generation, state, next_attempt_at, created_at) VALUES ('audit_export.generate', :export_id, :job_id, 1, 'PENDING', now(), now());
+INSERT INTO hand.export_event (at, export_id, event, to_state, version, actor, session_role, detail) VALUES (now(), :export_id, 'requested', 'QUEUED', 1, current_user, session_user, jsonb_build_object('job', :job_id::bigint));
+INSERT INTO hand.audit_log (tenant_id, actor_id, actor_role, action, target_type, target_id, outcome, summary) VALUES ('default', current_user, session_user, 'audit_export.request', 'audit_export', :export_id::text, 'success', 'benchmark');
+COMMIT;
