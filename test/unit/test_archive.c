@@ -445,8 +445,8 @@ test_bomb(void)
 	members[0].size = 100;
 	members[1] = members[0];
 	members[1].name = EV_MANIFEST_MEMBER;
-	ok(ev_archive_write(members, 2, &out.file, &size, &error),
-	   "a bomb of %lld bytes", (long long) size);
+	ok(ev_archive_write(members, 2, &out.file, &size, &error) &&
+	   size < 1000000, "a bomb in a small archive");
 	archive = ev_archive_open(&out.file, size, &error);
 	ok(archive != NULL && ev_archive_check_layout(archive, &error),
 	   "has a good layout");

@@ -169,6 +169,13 @@ compare_texts(const void *a, const void *b)
 	return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
+/* How many texts of up to five, or of up to three, of ten pieces there are. */
+#ifdef EV_TEST_SLOW
+#define TEXTS 1111
+#else
+#define TEXTS 111111
+#endif
+
 /*
  * Every text of up to five pieces: undoing the guard gives back the cleaned
  * and redacted text, and two such texts never share a cell.  The second part
@@ -182,7 +189,7 @@ test_undo(void)
 		"[redacted:secret]", "\xEF\xBC\x9D", ("-----BEGIN " "PRIVATE KEY-----")
 	};
 	const int	npieces = 10;
-	const int	total = 111111;
+	const int	total = TEXTS;
 	char	  **pairs = malloc((size_t) total * sizeof(char *));
 	int			n;
 	int			wrong = 0;
