@@ -12,7 +12,37 @@ DROP SCHEMA evidence;
 CREATE SCHEMA evidence;
 CREATE TABLE evidence.guard (kind text);
 CREATE EXTENSION pg_evidence;
+DROP TABLE evidence.guard;
+-- Nor one in which somebody has left, or could yet leave, what fits a call better.
+CREATE FUNCTION evidence.num_nulls(text, bigint) RETURNS integer LANGUAGE sql AS 'SELECT 0';
+CREATE EXTENSION pg_evidence;
+DROP FUNCTION evidence.num_nulls;
+CREATE FUNCTION public.unequal(oid, integer) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+CREATE OPERATOR evidence.<> (LEFTARG = oid, RIGHTARG = integer, FUNCTION = public.unequal);
+CREATE EXTENSION pg_evidence;
 DROP SCHEMA evidence CASCADE;
+DROP FUNCTION public.unequal;
+CREATE SCHEMA evidence;
+GRANT CREATE ON SCHEMA evidence TO regress_planter;
+CREATE EXTENSION pg_evidence;
+-- What was granted beforehand is taken back: rights in the schema, and those that
+-- come with each new table, function and type of the installing superuser.
+REVOKE CREATE ON SCHEMA evidence FROM regress_planter;
+GRANT USAGE ON SCHEMA evidence TO regress_planter;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO regress_planter;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO regress_planter;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO regress_planter;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON TYPES TO regress_planter;
+ALTER DEFAULT PRIVILEGES IN SCHEMA evidence GRANT SELECT ON TABLES TO regress_planter;
+CREATE EXTENSION pg_evidence;
+SELECT classid::regclass AS catalog, deptype FROM pg_shdepend
+ WHERE refobjid = 'regress_planter'::regrole AND classid <> 'pg_default_acl'::regclass;
+DROP EXTENSION pg_evidence;
+DROP SCHEMA evidence CASCADE;
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM regress_planter;
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON SEQUENCES FROM regress_planter;
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON FUNCTIONS FROM regress_planter;
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON TYPES FROM regress_planter;
 
 -- Only superusers install it ---------------------------------------------------
 SELECT format('GRANT CREATE ON DATABASE %I TO regress_planter', current_database()) \gexec
