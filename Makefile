@@ -53,7 +53,7 @@ DIST_NAME = pg_evidence-$(EV_VERSION)
 DIST_FILE = $(DIST_NAME).zip
 
 .PHONY: all help deps test demo bench fuzz format check-format check-includes \
-	check-docs warnings dist program install-program uninstall-program \
+	check-docs check-install warnings dist program install-program uninstall-program \
 	clean-program clean-tests test-unit test-regress test-isolation test-pgtap test-tap
 
 all: program
@@ -67,7 +67,7 @@ help:
 	@echo 'make test         deps, then every check and test'
 	@echo 'make test-unit | test-regress | test-isolation | test-pgtap | test-tap'
 	@echo '                  one kind of test; TESTS="..." picks single ones'
-	@echo 'make check-format | check-includes | check-docs | warnings'
+	@echo 'make check-format | check-includes | check-docs | check-install | warnings'
 	@echo 'make format       format all C files, renew the list of types'
 	@echo 'make bench        speed against what one would use instead; QUICK=1 for'
 	@echo '                  a short one, ONLY="archive claim" RUNS=5 ROWS="50000"'
@@ -111,6 +111,10 @@ check-includes:
 
 check-docs:
 	@test/tools/check_docs.py
+
+check-install:
+	@test/tools/check_install_script.py --self-test
+	@test/tools/check_install_script.py
 
 dist:
 	git archive --format=zip --prefix=$(DIST_NAME)/ -o $(DIST_FILE) HEAD

@@ -1,7 +1,7 @@
 -- 10_catalog.sql: properties that every object of the extension must have,
 -- also those that a later version adds.
 BEGIN;
-SELECT plan(16);
+SELECT plan(17);
 
 CREATE TEMP VIEW relation AS
 SELECT c.* FROM pg_class AS c WHERE c.relnamespace = 'evidence'::regnamespace;
@@ -61,6 +61,15 @@ SELECT is_empty($$SELECT conrelid::regclass, conname FROM pg_constraint JOIN rel
 SELECT is_empty($$SELECT r.oid::regclass, a.attname FROM relation AS r JOIN pg_attribute AS a ON a.attrelid = r.oid
                    WHERE r.relkind = 'r' AND a.attnum > 0 AND a.atttypid = 'timestamp'::regtype$$,
                 'every time has a time zone');
+
+-- C61: no body, check, default or view caught a name outside.  What is in pg_catalog
+-- is pinned and leaves no trace here.
+SELECT is_empty($$SELECT o.identity, r.identity
+                    FROM pg_depend AS d, pg_identify_object(d.classid, d.objid, d.objsubid) AS o,
+                         pg_identify_object(d.refclassid, d.refobjid, d.refobjsubid) AS r
+                   WHERE o.identity ~ '\mevidence\.' AND r.identity !~ '\mevidence\M'
+                     AND r.identity NOT IN ('pg_evidence', 'plpgsql')$$,
+                'no object of the extension depends on anything but pg_catalog and the extension itself (C61)');
 
 -- S1.43: exactly the 13 columns; metadata and recorded_xid are never among them.
 SELECT results_eq($$SELECT columns FROM evidence.audit_source WHERE name = 'audit_log'$$,
