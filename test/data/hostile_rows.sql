@@ -112,7 +112,6 @@ VALUES ('C10-1', 'summary', '=token:Mx92LdQs7KwT0c', '{Mx92LdQs7K}', '{}'),
        ('C21-2', 'summary', 'aUTHORIZATION:  bearer   Zc4Vm9Ks2Hd7JyPf', '{Zc4Vm9Ks2H}', '{}'),
        ('C21-3', 'summary', 'Authorization: Basic a2xhdXM6c29tbWVyNDI3eg==', '{c29tbWVyNDI3}', '{}'),
        ('C21-4', 'summary', 'Proxy-Authorization: Basic Qm3/Wt8+Zr1kLp5=', '{Wt8+Zr1kLp5,Qm3/Wt8}', '{}'),
-       ('C21-5', 'summary', 'Cookie: lang=de; sid=Hn5Bv8Cx2Mz; csrf=Pq7Ws4Ed1Rf', '{Hn5Bv8Cx2M,Pq7Ws4Ed1R}', '{}'),
        ('C21-6', 'summary', 'Set-Cookie: auth=Yt6Gb9Hn3Uj; Path=/; Secure', '{Yt6Gb9Hn3U}', '{Secure}'),
        ('C21-7', 'target_id', 'curl -H "X-Api-Key: Ol2Ik5Uj8Yh" gave 500', '{Ol2Ik5Uj8Y}', '{"gave 500"}'),
        ('C22-1', 'summary', 'sent ' || 'eyJ' || 'hbGciOiJFUzI1NiJ9.eyJpc3MiOiJ4IiwiZXhwIjoxfQ.Aa1Bb2Cc3Dd4Ee5F-_x back',
@@ -173,6 +172,11 @@ VALUES ('C10-1', 'summary', '=token:Mx92LdQs7KwT0c', '{Mx92LdQs7K}', '{}'),
        ('C33-6', 'actor_role', 'passwd=Ui5Op3As', '{Ui5Op3As}', '{}'),
        ('C33-7', 'target_type', 'password: Df7Gh2Jk', '{Df7Gh2Jk}', '{}');
 
+-- Every cookie of a header goes, whatever its name.
+INSERT INTO hostile (key, col, value, cell, needles)
+VALUES ('C21-5', 'summary', 'Cookie: lang=de; sid=Hn5Bv8Cx2Mz; csrf=Pq7Ws4Ed1Rf',
+        'Cookie: lang=[redacted:cookie]; sid=[redacted:cookie]; csrf=[redacted:cookie]', '{Hn5Bv8Cx2M,Pq7Ws4Ed1R}');
+
 -- Ordinary text that only looks like a secret stays as it is.
 INSERT INTO hostile (key, col, value, cell)
 SELECT key, 'summary', value, value
@@ -188,7 +192,7 @@ SELECT key, 'summary', value, value
 -- Text that is slow to search for a careless pattern.
 INSERT INTO hostile (key, col, value, cell)
 VALUES ('C32-1', 'summary', repeat('b_.', 70000), repeat('b_.', 70000)),
-       ('C32-2', 'summary', 'password=''' || repeat(E'\\', 100001), NULL),
+       ('C32-2', 'summary', 'password=''' || repeat(E'\\', 100001), 'password=''[redacted:password]'),
        ('C32-3', 'summary', repeat('password password ', 10000), NULL),
        ('C32-4', 'summary', repeat('https://a:', 20000), NULL);
 

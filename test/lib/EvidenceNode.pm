@@ -555,7 +555,7 @@ this tree.
 
 =item EvidenceNode::tool_path($name)
 
-A file of test/tools, such as C<reference_reader.py>.
+A file of test/tools, such as C<check_docs.py>.
 
 =item EvidenceNode::shared_path($name)
 

@@ -34,8 +34,9 @@ use JSON::PP ();
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(bytes_of cells_ok manifest_of member_of package_ok
-  query_to_file records_of reference_ok rows_to_file run_tool);
+our @EXPORT = qw(bytes_of cells_ok export_hostile_rows export_host_events
+  manifest_of member_of package_ok query_to_file records_of reference_ok
+  rows_to_file run_script run_tool);
 
 # Columns of the log that may be exported, in their order.
 our @columns = qw(id created_at tenant_id actor_id actor_role action
@@ -188,10 +189,10 @@ sub query_to_file
 
 =pod
 
-=item reference_ok($zip, $rows, $name)
+=item reference_ok($zip, $rows, $name, option, ...)
 
 Tests that the reference reader finds the package in order and its cells equal
-to those of the file of rows.
+to those of the file of rows.  More options of the reader may follow.
 
 =item cells_ok($node, $zip, $where, $name, column, ...)
 
@@ -201,10 +202,10 @@ The same with the rows that the condition selects.
 
 sub reference_ok
 {
-	my ($zip, $rows, $name) = @_;
+	my ($zip, $rows, $name, @options) = @_;
 	my ($good, $output) = run_tool('python3',
-		EvidenceNode::tool_path('reference_reader.py'),
-		$zip, '--table', $rows);
+		EvidenceNode::tool_path('../foreign/reference_reader.py'),
+		$zip, '--table', $rows, @options);
 
 	return ok($good, "$name: every cell is that of the table")
 	  || diag(substr $output, 0, 4000);
@@ -255,6 +256,65 @@ sub package_ok
 
 	return is(join("\n", @faults), '',
 		"C34: $name: unpackers, program and server find it in order");
+}
+
+=pod
+
+=item run_script($node, $file, psql option, ...)
+
+Runs a file of SQL as superuser; any error ends the test.
+
+=item export_hostile_rows($node, $zip)
+
+Loads the rows that were made to do harm and exports exactly them; returns
+the id of the export and the condition that selects the rows.
+
+=item export_host_events($node, $zip, $events)
+
+The same with events of many machines, some of which hold secrets; they are
+in table planted.
+
+=cut
+
+sub run_script
+{
+	my ($node, $file, @options) = @_;
+	local %ENV = $node->_get_env(PGDATABASE => 'postgres');
+	my ($good, $output) = run_tool('psql', '-XqAt', '-v', 'ON_ERROR_STOP=1',
+		@options, '-f', $file);
+
+	die "$file: $output" unless $good;
+	return;
+}
+
+sub export_hostile_rows
+{
+	my ($node, $zip) = @_;
+	my $where = q{request_id ~ '^C\d\d-' AND created_at < now()};
+
+	run_script($node, EvidenceNode::tool_path('../data/hostile_rows.sql'));
+	my $tenants = $node->safe_psql('postgres',
+		"SELECT json_agg(DISTINCT tenant_id) FROM evidence.audit_log WHERE $where");
+	my $id = $node->export(
+		purpose => 'hostile rows',
+		filters => qq({"outcome": ["success"], "tenant_id": $tenants}),
+		start_at => $node->safe_psql('postgres',
+			"SELECT min(created_at) FROM evidence.audit_log WHERE $where"));
+	$node->export_to_file($id, $zip);
+	return ($id, $where);
+}
+
+sub export_host_events
+{
+	my ($node, $zip, $events) = @_;
+
+	run_script($node, EvidenceNode::tool_path('../data/host_events.sql'),
+		'-v', "events=$events");
+	my $id = $node->export(
+		purpose => 'events of many machines',
+		filters => '{"action": ["host.*"]}');
+	$node->export_to_file($id, $zip);
+	return ($id, q{starts_with(action, 'host.')});
 }
 
 =pod

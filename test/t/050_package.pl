@@ -12,7 +12,6 @@ use Test::More;
 
 my $folder = PostgreSQL::Test::Utils::tempdir();
 my $demo = EvidenceNode::tool_path('../../demo');
-my $data = EvidenceNode::tool_path('../data');
 
 append_to_file("$folder/fingerprint.key", 'test:' . '89abcdef' x 8 . "\n");
 chmod 0600, "$folder/fingerprint.key";
@@ -20,16 +19,6 @@ chmod 0600, "$folder/fingerprint.key";
 my $node = EvidenceNode->new('main',
 	fingerprint_key_file => "$folder/fingerprint.key");
 $node->start;
-
-sub run_script
-{
-	my ($file, @arguments) = @_;
-	local %ENV = $node->_get_env(PGDATABASE => 'postgres');
-
-	command_ok([ 'psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', @arguments, '-f', $file ],
-		"ran $file");
-	return;
-}
 
 # The rows of one contract, in words of this test.
 sub of_export
@@ -45,8 +34,8 @@ sub of_export
 
 # Events of a shop.
 {
-	run_script("$demo/roles.sql");
-	run_script("$demo/events.sql", '-v', 'events=8000');
+	run_script($node, "$demo/roles.sql");
+	run_script($node, "$demo/events.sql", '-v', 'events=8000');
 
 	my $id = $node->export(role => 'anna', purpose => 'access review');
 	my $zip = "$folder/shop.zip";
@@ -74,24 +63,15 @@ sub of_export
 
 # Our own hostile rows.
 {
-	run_script("$data/hostile_rows.sql");
-
-	my $where = q{request_id ~ '^C\d\d-' AND created_at < now()};
-	my $id = $node->export(
-		purpose => 'hostile rows',
-		filters => '{"outcome": ["success"], "tenant_id": '
-		  . $node->safe_psql('postgres', "SELECT json_agg(DISTINCT tenant_id) FROM evidence.audit_log WHERE $where")
-		  . '}',
-		start_at => $node->safe_psql('postgres', "SELECT min(created_at) FROM evidence.audit_log WHERE $where"));
 	my $zip = "$folder/hostile.zip";
-	$node->export_to_file($id, $zip);
+	my ($id, $where) = export_hostile_rows($node, $zip);
 	package_ok($node, $zip, 'hostile rows');
 	cells_ok($node, $zip, $where, 'C01-C33: hostile rows');
 
 	my $vectors = "$folder/vectors.json";
 	query_to_file($node, $vectors, 'SELECT json_agg(h) FROM hostile AS h');
 	my ($good, $output) =
-	  run_tool(EvidenceNode::tool_path('check_vectors.py'), $zip, $vectors);
+	  run_tool('python3', EvidenceNode::tool_path('../foreign/check_vectors.py'), $zip, $vectors);
 	ok($good, 'C01-C33: each hostile row comes out as stated') || diag($output);
 
 	is( $node->safe_psql('postgres', "SELECT record_count FROM evidence.audit_export WHERE id = '$id'"),
@@ -102,6 +82,18 @@ sub of_export
 		  FROM evidence.background_job WHERE export_id = '$id'
 		SQL
 	ok(!$node->log_contains(qr/PANIC|terminated by signal/), 'no process died of it');
+}
+
+# Events of many machines: lines, tabs, bursts, many scripts, planted secrets.
+# Redaction takes out what was planted, all of it and nothing else.
+{
+	my $zip = "$folder/hosts.zip";
+	my ($id, $where) = export_host_events($node, $zip, 12000);
+	package_ok($node, $zip, 'events of machines');
+	is(manifest_of($zip)->{record_count}, 12000, 'C20: each event is there');
+	query_to_file($node, "$folder/planted.json", 'SELECT json_agg(secret) FROM planted');
+	reference_ok($zip, rows_to_file($node, $where), 'C21-C31: events of machines',
+		'--secrets', "$folder/planted.json");
 }
 
 # The optional rows of others, with their own checker.

@@ -77,7 +77,7 @@ my ($status, $out, $err) =
 is("$status $err", '0 ', 'the program finds it intact');
 
 command_ok(
-	[ 'python3', EvidenceNode::tool_path('reference_reader.py'),
+	[ 'python3', EvidenceNode::tool_path('../foreign/reference_reader.py'),
 		"$folder/by-hand.zip" ],
 	'so does the reference reader');
 
