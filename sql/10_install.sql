@@ -193,7 +193,9 @@ SELECT name, context, vartype, unit, boot_val
 SET pg_evidence.max_records = 100;
 SET pg_evidence.no_such_setting = 1;
 SET ROLE regress_planter;
+\set VERBOSITY sqlstate
 SHOW pg_evidence.fingerprint_key_file;
+\set VERBOSITY terse
 SHOW pg_evidence.max_records;
 
 -- Without a capability there is nothing to be seen: not even the schema.
