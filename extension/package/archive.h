@@ -7,9 +7,10 @@
  *
  * Writing goes in two steps, because a ZIP that every unpacker can read has
  * the sizes and the CRC in front of the data: first a member is compressed
- * into a spool (EvSpool), then ev_archive_write puts finished members one
- * behind the other.  A spool is memory or file, the caller's choice through
- * EvFile.
+ * into a spool (EvSpool), then ev_archive_write puts the container around
+ * finished members.  If they were spooled to where the archive will have
+ * them, nothing is copied.  A spool is memory or file, the caller's choice
+ * through EvFile.
  *
  * Requirements S1.6, S1.37; cases C34 to C36, C52.
  *
@@ -71,14 +72,24 @@ extern bool ev_spool_finish(EvSpool *spool, EvMember *member, EvError *error);
 extern int64_t ev_spool_packed(const EvSpool *spool);
 extern void ev_spool_free(EvSpool *spool);	/* NULL is allowed */
 
+/* Bytes of the local header in front of a member's data, and their limit. */
+extern int64_t ev_archive_header_bytes(const EvMember *member);
+
+#define EV_ARCHIVE_HEADER_ROOM(name) (30 + 20 + (int64_t) strlen(name))
+
 /*
- * Write an archive of these members in this order to out, from offset 0.
+ * Write an archive of these members in this order to out, from offset start.
  * *size is the archive's length.  Same members, same bytes: no time, owner or
  * host enters.  No ZIP64, no extra field, no data descriptor unless a size
  * needs them.
+ *
+ * A member may lie in out itself, with exactly its local header's bytes free
+ * in front of it and behind the member before; it is left where it is.
+ * EV_ERROR_LIBRARY if libzip would have it elsewhere.
  */
 extern bool ev_archive_write(const EvMember *members, int nmembers,
-							 const EvFile *out, int64_t *size, EvError *error);
+							 const EvFile *out, int64_t start, int64_t *size,
+							 EvError *error);
 
 /* Reading.  The archive is treated as hostile. */
 typedef struct EvArchive EvArchive;

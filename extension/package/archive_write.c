@@ -5,10 +5,15 @@
  *
  * libzip does the container; this file and archive_read.c are its only users.
  * libzip is given sources that are deflated already and whose sizes and CRC
- * are known when the local header is written.  It therefore writes neither
- * data descriptors nor ZIP64 fields, except where a size or an offset does
- * not fit 32 bits, and the archive can be read from a stream and by old
- * unpackers (case C34).
+ * are known before they are read.  It therefore writes neither data
+ * descriptors nor ZIP64 fields, except where a size or an offset does not fit
+ * 32 bits, and the archive can be read from a stream and by old unpackers
+ * (case C34).
+ *
+ * A member that lies in the output already is read like any other, but what
+ * libzip writes into its place is dropped: it is what stands there.  A write
+ * that is neither quite inside such a place nor quite outside shows that
+ * libzip lays the archive out in another way than was foreseen, and fails.
  *
  * Everything that would differ between two runs is fixed here: the time
  * stamp is the earliest one of the format, in DOS form because libzip would
@@ -30,6 +35,9 @@
 #define DOS_DATE 0x21			/* 1980-01-01, the first that exists */
 #define UNIX_MODE 0100644
 
+#define LOCAL_HEADER 30			/* without the name */
+#define ZIP64_FIELD 20			/* two sizes of 8 bytes and their header */
+
 /* A member as a source of libzip. */
 typedef struct MemberSource
 {
@@ -42,7 +50,10 @@ typedef struct MemberSource
 typedef struct OutSource
 {
 	const EvFile *file;
-	int64_t		position;
+	int64_t		start;			/* the archive's offset in file */
+	const EvMember *members;
+	int			nmembers;
+	int64_t		position;		/* in the archive */
 	int64_t		size;
 	zip_error_t error;
 } OutSource;
@@ -58,9 +69,21 @@ static zip_int64_t out_callback(void *state, void *data, zip_uint64_t length,
 								zip_source_cmd_t command);
 static zip_int64_t out_write(OutSource *out, const void *data,
 							 zip_uint64_t length);
+static bool lies_there(const OutSource *out, int64_t from, int64_t to,
+					   bool *fits);
 static zip_int64_t out_seek(OutSource *out, void *data, zip_uint64_t length);
 static bool library_error(EvError *error, const char *doing,
 						  zip_error_t *reason);
+
+int64_t
+ev_archive_header_bytes(const EvMember *member)
+{
+	bool		zip64 = member->size > UINT32_MAX ||
+	member->packed > UINT32_MAX;
+
+	return LOCAL_HEADER + (zip64 ? ZIP64_FIELD : 0) +
+		(int64_t) strlen(member->name);
+}
 
 /*
  * On success zip_close frees the archive, on failure it does not; discarding
@@ -70,7 +93,7 @@ static bool library_error(EvError *error, const char *doing,
  */
 bool
 ev_archive_write(const EvMember *members, int nmembers, const EvFile *out,
-				 int64_t *size, EvError *error)
+				 int64_t start, int64_t *size, EvError *error)
 {
 	MemberSource *sources = calloc((size_t) nmembers, sizeof(MemberSource));
 	OutSource	target;
@@ -84,6 +107,9 @@ ev_archive_write(const EvMember *members, int nmembers, const EvFile *out,
 		return ev_error_set(error, EV_ERROR_MEMORY, "out of memory");
 	memset(&target, 0, sizeof(target));
 	target.file = out;
+	target.start = start;
+	target.members = members;
+	target.nmembers = nmembers;
 	zip_error_init(&target.error);
 	zip_error_init(&reason);
 
@@ -181,8 +207,8 @@ member_callback(void *state, void *data, zip_uint64_t length,
 }
 
 /*
- * With sizes, CRC and method all valid, libzip copies the bytes as they are
- * and writes the final local header at once.
+ * With sizes, CRC and method all valid, libzip copies the bytes as they are,
+ * and the local header has its final length at once.
  */
 static zip_int64_t
 member_stat(MemberSource *source, void *data)
@@ -275,22 +301,57 @@ out_callback(void *state, void *data, zip_uint64_t length,
 }
 
 /*
- * libzip returns to the local header once to write it again, so the position
- * may be behind the size.
+ * libzip returns to the local header once to write it again, with the CRC, so
+ * the position may be behind the size.
  */
 static zip_int64_t
 out_write(OutSource *out, const void *data, zip_uint64_t length)
 {
-	if (!out->file->write(out->file->arg, out->position, data,
-						  (size_t) length))
+	int64_t		from = out->start + out->position;
+	bool		fits;
+
+	if (!lies_there(out, from, from + (int64_t) length, &fits))
 	{
-		zip_error_set(&out->error, ZIP_ER_WRITE, 0);
-		return -1;
+		if (!fits)
+		{
+			zip_error_set(&out->error, ZIP_ER_INTERNAL, 0);
+			return -1;
+		}
+		if (!out->file->write(out->file->arg, from, data, (size_t) length))
+		{
+			zip_error_set(&out->error, ZIP_ER_WRITE, 0);
+			return -1;
+		}
 	}
 	out->position += (int64_t) length;
 	if (out->position > out->size)
 		out->size = out->position;
 	return (zip_int64_t) length;
+}
+
+/*
+ * Is [from, to) inside a member that lies in the output?  Otherwise, *fits
+ * says whether it is clear of all of them.
+ */
+static bool
+lies_there(const OutSource *out, int64_t from, int64_t to, bool *fits)
+{
+	int			i;
+
+	*fits = true;
+	for (i = 0; i < out->nmembers; i++)
+	{
+		const EvMember *member = &out->members[i];
+		int64_t		end = member->start + member->packed;
+
+		if (member->file != out->file)
+			continue;
+		if (from >= member->start && to <= end)
+			return true;
+		if (from < end && to > member->start)
+			*fits = false;
+	}
+	return false;
 }
 
 /* Seeking must work, or zip_close fails after all the work was done. */

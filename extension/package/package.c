@@ -8,8 +8,10 @@
  * be written only when the hash is known, so records.csv is closed first and
  * the archive is put together last.
  *
- * Members lie in the spool one behind the other: records.csv from offset 0,
- * manifest.json where it ended.
+ * Both members are spooled to where the archive has them, so that it grows
+ * around them and no byte is copied.  How long the header in front of
+ * records.csv is depends on its size, which is known last: the spool leaves
+ * room for the longest, and the archive may begin a little behind offset 0.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,15 +31,10 @@ struct EvPackage
 	EvMember	records;
 };
 
-/* What the archive's own hash reads back. */
-#define READ_BLOCK (64 * 1024)
-
 static bool take_block(void *arg, const void *data, size_t length,
 					   EvError *error);
 static bool spool_manifest(EvPackage *package, const char *manifest,
 						   size_t length, EvMember *member, EvError *error);
-static bool hash_file(const EvFile *file, int64_t size,
-					  char sha256[EV_SHA256_HEX], EvError *error);
 
 /*
  * All parts are made before the first row, so that running out of memory shows
@@ -58,7 +55,9 @@ ev_package_create(EvRedactor *redactor, const EvFile *spool, EvError *error)
 	package->csv = ev_csv_create(redactor, take_block, package, error);
 	package->hash = ev_sha256_create(error);
 	if (spool != NULL)
-		package->spool = ev_spool_create(spool, 0, error);
+		package->spool =
+			ev_spool_create(spool, EV_ARCHIVE_HEADER_ROOM(EV_RECORDS_MEMBER),
+							error);
 	if (package->csv == NULL || package->hash == NULL ||
 		(spool != NULL && package->spool == NULL))
 	{
@@ -130,15 +129,14 @@ ev_package_close_records(EvPackage *package, EvRecords *records,
 }
 
 /*
- * The manifest is compressed behind the records into the same file. Calling
+ * The manifest is compressed behind the records into the same file.  Calling
  * this again with another manifest overwrites it, so a failed attempt to write
  * leaves nothing behind that matters.
  */
 bool
 ev_package_write_archive(EvPackage *package, const char *manifest,
-						 size_t manifest_length, const EvFile *out,
-						 int64_t *size, char sha256[EV_SHA256_HEX],
-						 EvError *error)
+						 size_t manifest_length, int64_t *start,
+						 int64_t *size, EvError *error)
 {
 	EvMember	members[2];
 
@@ -147,10 +145,11 @@ ev_package_write_archive(EvPackage *package, const char *manifest,
 							"records are not closed or were not kept");
 
 	members[0] = package->records;
+	*start = members[0].start - ev_archive_header_bytes(&members[0]);
 	return spool_manifest(package, manifest, manifest_length, &members[1],
 						  error) &&
-		ev_archive_write(members, 2, out, size, error) &&
-		hash_file(out, *size, sha256, error);
+		ev_archive_write(members, 2, package->spool_file, *start, size,
+						 error);
 }
 
 /*
@@ -172,52 +171,18 @@ static bool
 spool_manifest(EvPackage *package, const char *manifest, size_t length,
 			   EvMember *member, EvError *error)
 {
-	EvSpool    *spool = ev_spool_create(package->spool_file,
-										package->records.packed, error);
+	EvSpool    *spool;
 	bool		done;
 
+	memset(member, 0, sizeof(*member));
+	member->name = EV_MANIFEST_MEMBER;
+	member->size = (int64_t) length;
+	spool = ev_spool_create(package->spool_file,
+							package->records.start + package->records.packed +
+							ev_archive_header_bytes(member), error);
 	done = spool != NULL &&
 		ev_spool_feed(spool, manifest, length, error) &&
 		ev_spool_finish(spool, member, error);
 	ev_spool_free(spool);
-	member->name = EV_MANIFEST_MEMBER;
-	return done;
-}
-
-/*
- * The hash is over what can be read back, so that a write that was lost on
- * its way shows here and not at the receiver (case C52).
- */
-static bool
-hash_file(const EvFile *file, int64_t size, char sha256[EV_SHA256_HEX],
-		  EvError *error)
-{
-	unsigned char digest[EV_SHA256_BYTES];
-	EvSha256   *hash = ev_sha256_create(error);
-	char	   *block = malloc(READ_BLOCK);
-	int64_t		offset = 0;
-	bool		done = hash != NULL && block != NULL;
-
-	if (block == NULL)
-		ev_error_set(error, EV_ERROR_MEMORY, "out of memory");
-	while (done && offset < size)
-	{
-		int64_t		rest = size - offset;
-		int64_t		got;
-
-		got = file->read(file->arg, offset, block,
-						 (size_t) (rest < READ_BLOCK ? rest : READ_BLOCK));
-		if (got <= 0)
-			done = ev_error_set(error, EV_ERROR_IO,
-								"could not read back the archive");
-		else
-			done = ev_sha256_update(hash, block, (size_t) got, error);
-		offset += got;
-	}
-	done = done && ev_sha256_finish(hash, digest, error);
-	if (done)
-		ev_sha256_hex(digest, sha256);
-	ev_sha256_free(hash);
-	free(block);
 	return done;
 }

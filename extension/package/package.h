@@ -5,7 +5,8 @@
  *
  * Ties csv, redact, digest, archive and manifest together.  The caller gives
  * rows through ev_package_csv(), closes the records, and writes the archive.
- * Only compressed bytes ever reach the spool file.
+ * Only compressed bytes ever reach the spool file, and in the end it holds
+ * the archive.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,12 +46,11 @@ extern bool ev_package_close_records(EvPackage *package, EvRecords *records,
 									 EvError *error);
 
 /*
- * Write the whole archive to out; *size and sha256 are those of the archive.
+ * Turn the spool into the archive: it lies there in [*start, *start + *size).
  * manifest is the text of manifest.json.
  */
 extern bool ev_package_write_archive(EvPackage *package, const char *manifest,
-									 size_t manifest_length, const EvFile *out,
-									 int64_t *size, char sha256[EV_SHA256_HEX],
-									 EvError *error);
+									 size_t manifest_length, int64_t *start,
+									 int64_t *size, EvError *error);
 
 #endif							/* EV_PACKAGE_PACKAGE_H */

@@ -491,17 +491,15 @@ ev_producer_write_manifest(EvProducer *producer, int generation)
 }
 
 void
-ev_producer_write_archive(EvProducer *producer, EvTempFile *out, int64 *size,
-						  char sha256[EV_SHA256_HEX])
+ev_producer_write_archive(EvProducer *producer, int64 *start, int64 *size)
 {
+	int64_t		archive_start;
 	int64_t		archive_size;
 
 	if (!ev_package_write_archive(producer->package, producer->manifest.data,
-								  producer->manifest.length, &out->file,
-								  &archive_size, sha256, &producer->error))
-	{
-		ev_tempfile_rethrow(out);
+								  producer->manifest.length, &archive_start,
+								  &archive_size, &producer->error))
 		fail(producer);
-	}
+	*start = archive_start;
 	*size = archive_size;
 }

@@ -69,11 +69,11 @@ extern int64 ev_producer_count(const EvProducer *producer);
 extern void ev_producer_write_manifest(EvProducer *producer, int generation);
 
 /*
- * Write the whole archive; *size and sha256 are those of its bytes.  Needs no
- * transaction, and should hold no snapshot.
+ * Turn the temporary file into the archive, which lies there in
+ * [*start, *start + *size).  Needs no transaction, and should hold no
+ * snapshot.
  */
-extern void ev_producer_write_archive(EvProducer *producer, EvTempFile *out,
-									  int64 *size,
-									  char sha256[EV_SHA256_HEX]);
+extern void ev_producer_write_archive(EvProducer *producer, int64 *start,
+									  int64 *size);
 
 #endif							/* EV_PROCESS_PRODUCER_H */

@@ -12,7 +12,7 @@
  *			 again; what is wrong here is a failure of the attempt
  *	read	 REPEATABLE READ, READ ONLY: count, read, format, redact, hash and
  *			 compress into a temporary file; writes nothing
- *	assemble the archive, in a second temporary file; no snapshot is held
+ *	assemble the archive, in that file; no snapshot is held
  *	stage	 the chunks and the move to READY, fenced by the token; all or
  *			 nothing
  *
@@ -37,7 +37,6 @@
 #include "base/errors.h"
 #include "base/pause.h"
 #include "base/settings.h"
-#include "ledger/archive.h"
 #include "ledger/capability.h"
 #include "ledger/instance.h"
 #include "ledger/outbox.h"
@@ -46,6 +45,7 @@
 #include "process/producer.h"
 #include "process/run.h"
 #include "process/shmem.h"
+#include "process/store.h"
 
 /* How often, at most, a safe point looks at more than a flag. */
 #define SAFE_POINT_MS 50
@@ -61,7 +61,8 @@ typedef struct Run
 	char	   *name;			/* the export's id */
 	EvContract	contract;
 	EvProducer *producer;
-	EvTempFile *archive;
+	EvTempFile *spool;
+	int64		archive_start;	/* in spool */
 	EvArchiveFacts facts;
 	bool		claimed;		/* the claim is committed */
 	bool		ready;			/* so is the move to READY */
@@ -79,7 +80,6 @@ static void at_safe_point(void *arg, int64 rows_total, int64 rows_done,
 static void look_around(Run *run);
 static void assemble(Run *run);
 static EvVerdict stage(Run *run);
-static void store_chunks(Run *run);
 static EvVerdict record_failure(Run *run, ErrorData *error);
 static void finish(Run *run, EvVerdict verdict);
 static void report(Run *run, const char *step);
@@ -230,8 +230,8 @@ prepare(Run *run)
 				 errmsg("export belongs to another incarnation of the ledger"),
 				 errhint("Request it again.")));
 	check_requester(run->contract.requested_by);
-	run->producer = ev_producer_create(&run->contract,
-									   ev_tempfile_create(run->context),
+	run->spool = ev_tempfile_create(run->context);
+	run->producer = ev_producer_create(&run->contract, run->spool,
 									   run->context);
 	ev_transaction_commit(&run->transaction);
 }
@@ -334,10 +334,8 @@ assemble(Run *run)
 	run->facts.records_bytes = (int64) records->bytes;
 	memcpy(run->facts.records_sha256, records->sha256, EV_SHA256_HEX);
 
-	run->archive = ev_tempfile_create(run->context);
-	ev_producer_write_archive(run->producer, run->archive,
-							  &run->facts.archive_bytes,
-							  run->facts.archive_sha256);
+	ev_producer_write_archive(run->producer, &run->archive_start,
+							  &run->facts.archive_bytes);
 	(void) ev_shmem_heartbeat(run->facts.record_count,
 							  run->facts.record_count,
 							  run->facts.archive_bytes);
@@ -350,7 +348,8 @@ stage(Run *run)
 
 	begin_writing(run);
 	report(run, psprintf("store export %s", run->name));
-	store_chunks(run);
+	ev_store_archive(&run->claim, run->spool, run->archive_start,
+					 &run->facts);
 	ev_pause_at("stored");
 	verdict = ev_job_complete(&run->claim, &run->facts);
 	ev_pause_at("completed");
@@ -360,60 +359,6 @@ stage(Run *run)
 		ev_transaction_abort(&run->transaction);
 	run->ready = verdict == EV_VERDICT_DONE;
 	return verdict;
-}
-
-/*
- * Every byte that is stored is read back from the file and hashed on its way,
- * so what the ledger says about the archive is what the chunks hold.
- */
-static void
-store_chunks(Run *run)
-{
-	MemoryContext chunk_context;
-	MemoryContext old;
-	unsigned char *data = MemoryContextAlloc(run->context, EV_CHUNK_BYTES);
-	unsigned char sha256[EV_SHA256_BYTES];
-	unsigned char *digests;
-	int32		count;
-	int32		seq;
-	EvError		error;
-
-	count = (int32) ((run->facts.archive_bytes + EV_CHUNK_BYTES - 1) /
-					 EV_CHUNK_BYTES);
-	digests = MemoryContextAlloc(run->context,
-								 (Size) count * EV_SHA256_BYTES);
-	chunk_context = AllocSetContextCreate(run->context, "pg_evidence chunk",
-										  ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(chunk_context);
-	for (seq = 0; seq < count; seq++)
-	{
-		int64		offset = (int64) seq * EV_CHUNK_BYTES;
-		size_t		length = Min(EV_CHUNK_BYTES,
-								 run->facts.archive_bytes - offset);
-
-		CHECK_FOR_INTERRUPTS();
-		if (run->archive->file.read(run->archive, offset, data, length) !=
-			(int64) length)
-		{
-			ev_tempfile_rethrow(run->archive);
-			elog(ERROR, "temporary file is shorter than the archive");
-		}
-		ev_chunk_store(&run->claim, seq, data, length, sha256);
-		memcpy(digests + (Size) seq * EV_SHA256_BYTES, sha256,
-			   EV_SHA256_BYTES);
-		MemoryContextReset(chunk_context);
-		if (ev_shmem_heartbeat(run->facts.record_count,
-							   run->facts.record_count,
-							   run->facts.archive_bytes))
-			break;
-	}
-	MemoryContextSwitchTo(old);
-
-	if (!ev_sha256(digests, (size_t) count * EV_SHA256_BYTES, sha256,
-				   &error))
-		ev_raise(&error);
-	ev_sha256_hex(sha256, run->facts.chunks_sha256);
-	run->facts.chunks = count;
 }
 
 /*

@@ -67,22 +67,29 @@ static bool
 make_package(MemoryFile *out, int nrows, char sha256[EV_SHA256_HEX],
 			 EvRecords *records, EvError *error)
 {
-	MemoryFile	spool;
 	EvPackage  *package;
+	unsigned char digest[EV_SHA256_BYTES];
+	int64_t		start = -1;
 	int64_t		size = -1;
 	bool		done;
 
-	memory_file_start(&spool);
-	package = ev_package_create(NULL, &spool.file, error);
+	package = ev_package_create(NULL, &out->file, error);
 	done = package != NULL && write_rows(package, nrows, error) &&
 		ev_package_close_records(package, records, error) &&
 		ev_package_packed(package) > 0 &&
-		ev_package_write_archive(package, MANIFEST, strlen(MANIFEST),
-								 &out->file, &size, sha256, error);
-	if (done && size != (int64_t) out->bytes.length)
+		ev_package_write_archive(package, MANIFEST, strlen(MANIFEST), &start,
+								 &size, error);
+	if (done && start + size != (int64_t) out->bytes.length)
 		done = ev_error_set(error, EV_ERROR_IO, "size is wrong");
+	if (done)
+	{
+		/* The archive is looked at from its first byte on. */
+		memmove(out->bytes.data, out->bytes.data + start, (size_t) size);
+		out->bytes.length = (size_t) size;
+		done = ev_sha256(out->bytes.data, out->bytes.length, digest, error);
+		ev_sha256_hex(digest, sha256);
+	}
 	ev_package_free(package);
-	ev_buffer_free(&spool.bytes);
 	return done;
 }
 
@@ -341,7 +348,7 @@ test_slack(void)
 	members[1] = members[0];
 	members[0].name = EV_RECORDS_MEMBER;
 	members[1].name = EV_MANIFEST_MEMBER;
-	ev_archive_write(members, 2, &out.file, &size, &error);
+	ev_archive_write(members, 2, &out.file, 0, &size, &error);
 	check_refused(&out, "a byte behind the compressed data");
 	ev_buffer_free(&spool.bytes);
 }
@@ -445,7 +452,7 @@ test_bomb(void)
 	members[0].size = 100;
 	members[1] = members[0];
 	members[1].name = EV_MANIFEST_MEMBER;
-	ok(ev_archive_write(members, 2, &out.file, &size, &error) &&
+	ok(ev_archive_write(members, 2, &out.file, 0, &size, &error) &&
 	   size < 1000000, "a bomb in a small archive");
 	archive = ev_archive_open(&out.file, size, &error);
 	ok(archive != NULL && ev_archive_check_layout(archive, &error),
@@ -481,7 +488,7 @@ test_zip64(void)
 	members[0].name = EV_RECORDS_MEMBER;
 	members[0].size = INT64_C(5000000000);
 	members[1].name = EV_MANIFEST_MEMBER;
-	ok(ev_archive_write(members, 2, &out.file, &size, &error),
+	ok(ev_archive_write(members, 2, &out.file, 0, &size, &error),
 	   "a member of 5 GB");
 	ok(out.bytes.data[4] == 45, "needs version 45");
 	archive = ev_archive_open(&out.file, size, &error);
@@ -492,6 +499,58 @@ test_zip64(void)
 	ev_archive_close(archive);
 	ev_buffer_free(&out.bytes);
 	ev_buffer_free(&spool.bytes);
+}
+
+/*
+ * Members that lie in the output already stay where they are, whichever form
+ * their headers have; one that lies anywhere else is an error.
+ */
+static void
+test_in_place(void)
+{
+	static const int64_t sizes[] = {
+		1000, UINT32_MAX - INT64_C(1), UINT32_MAX + INT64_C(1)
+	};
+	int			i;
+	int			off;
+
+	for (i = 0; i < 3; i++)
+	{
+		for (off = -1; off <= 1; off++)
+		{
+			MemoryFile	out;
+			EvMember	members[2];
+			EvSpool    *writer;
+			EvError		error = {0};
+			EvBuffer	before = {0};
+			int64_t		size;
+			bool		done;
+
+			memory_file_start(&out);
+			writer = ev_spool_create(&out.file, 100, &error);
+			ev_spool_feed(writer, MANIFEST, strlen(MANIFEST), &error);
+			ev_spool_finish(writer, &members[0], &error);
+			ev_spool_free(writer);
+			members[0].name = EV_RECORDS_MEMBER;
+			members[0].size = sizes[i];
+			members[1] = members[0];
+			members[1].name = EV_MANIFEST_MEMBER;
+			members[1].file = NULL;
+			members[1].packed = 0;
+			members[1].size = 0;
+			ev_buffer_append(&before, out.bytes.data + 100,
+							 (size_t) members[0].packed);
+			done = ev_archive_write(members, 2, &out.file,
+									100 + off - ev_archive_header_bytes(&members[0]),
+									&size, &error);
+			ok(done == (off == 0), "size %lld, member off by %d: %s",
+			   (long long) sizes[i], off, done ? "written" : error.text);
+			ok(memcmp(out.bytes.data + 100, before.data, before.length) == 0,
+			   "its bytes are the same");
+			ev_buffer_free(&before);
+			ev_buffer_free(&out.bytes);
+		}
+	}
 }
 
 /* A disk that is full at any moment is an error, never a short archive. */
@@ -529,6 +588,7 @@ test_hash_only(void)
 	EvRecords	hashed;
 	MemoryFile	out;
 	char		sha256[EV_SHA256_HEX];
+	int64_t		start;
 	int64_t		size;
 	EvPackage  *package = ev_package_create(NULL, NULL, &error);
 
@@ -536,8 +596,8 @@ test_hash_only(void)
 	ok(write_rows(package, 50, &error) &&
 	   ev_package_close_records(package, &hashed, &error),
 	   "records can be hashed without a spool");
-	ok(!ev_package_write_archive(package, MANIFEST, strlen(MANIFEST),
-								 &out.file, &size, sha256, &error),
+	ok(!ev_package_write_archive(package, MANIFEST, strlen(MANIFEST), &start,
+								 &size, &error),
 	   "but then there is no archive: %s", error.text);
 	ok(!ev_package_close_records(package, &hashed, &error),
 	   "and they close once only");
@@ -562,6 +622,7 @@ main(void)
 	test_hostile();
 	test_bomb();
 	test_zip64();
+	test_in_place();
 	test_full_disk();
 	test_hash_only();
 	return tap_done();
