@@ -17,6 +17,7 @@
 #include "api/call.h"
 #include "ledger/instance.h"
 #include "ledger/statement.h"
+#include "process/housekeeping.h"
 #include "process/run.h"
 
 PG_FUNCTION_INFO_V1(ev_sql_run_once);
@@ -41,7 +42,7 @@ ev_sql_run_once(PG_FUNCTION_ARGS)
 
 	ev_statements_begin_procedure();
 	transaction.session = true;
-	if (!ev_run_housekeeping(&transaction))
+	if (!ev_housekeeping(&transaction))
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("another session holds the tables of the ledger"),

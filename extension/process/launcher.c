@@ -44,8 +44,8 @@
 #include "ledger/job.h"
 #include "ledger/tables.h"
 #include "process/exporter.h"
+#include "process/housekeeping.h"
 #include "process/launcher.h"
-#include "process/run.h"
 #include "process/shmem.h"
 
 #define NAPTIME_MS 5000
@@ -168,7 +168,7 @@ run_round(EvTransaction *transaction)
 		return NAPTIME_MS;
 
 	ev_pause_at("launcher-round");
-	if (!ev_run_housekeeping(transaction))
+	if (!ev_housekeeping(transaction))
 		return BUSY_NAPTIME_MS;
 	ev_pause_at("launcher-delivered");
 	watch_workers(transaction);

@@ -39,7 +39,6 @@
 #include "base/settings.h"
 #include "ledger/capability.h"
 #include "ledger/instance.h"
-#include "ledger/outbox.h"
 #include "ledger/tables.h"
 #include "process/failure.h"
 #include "process/producer.h"
@@ -83,9 +82,6 @@ static EvVerdict stage(Run *run);
 static EvVerdict record_failure(Run *run, ErrorData *error);
 static void finish(Run *run, EvVerdict verdict);
 static void report(Run *run, const char *step);
-static bool begin_housekeeping(EvTransaction *transaction);
-static bool recover_all(EvTransaction *transaction, EvRecovery *recovery);
-static bool deliver_all(EvTransaction *transaction);
 
 bool
 ev_run_job(int64 job_id, EvAttemptKind kind)
@@ -442,124 +438,4 @@ report(Run *run, const char *step)
 	if (!run->transaction.session)
 		pgstat_report_activity(STATE_RUNNING,
 							   psprintf("pg_evidence: %s", step));
-}
-
-/*
- * Each dead attempt and each event has a transaction of its own, so that one
- * that fails does not hold up the others.  Every transaction takes its table
- * locks without waiting.
- */
-static bool
-begin_housekeeping(EvTransaction *transaction)
-{
-	ev_transaction_begin(transaction, EV_TRANSACTION_WRITE);
-	if (ev_tables_try_lock())
-		return true;
-	ev_transaction_commit(transaction);
-	return false;
-}
-
-static bool
-recover_all(EvTransaction *transaction, EvRecovery *recovery)
-{
-	EvGoneWorker gone[EV_SLOTS];
-	pg_uuid_t	tokens[EV_SLOTS];
-	bool		clean[EV_SLOTS];
-	int			ngone = ev_shmem_attached() ? ev_shmem_gone_workers(gone) : 0;
-	int			nattempts = 0;
-	bool		found;
-	int			i;
-
-	for (i = 0; i < ngone; i++)
-	{
-		if (!gone[i].has_attempt)
-			continue;
-		tokens[nattempts] = gone[i].token;
-		clean[nattempts++] = gone[i].clean;
-	}
-	do
-	{
-		if (!begin_housekeeping(transaction))
-			return false;
-		found = ev_job_recover_one(ev_shmem_boot_id(), ev_shmem_boot_clean(),
-								   tokens, clean, nattempts, recovery);
-		ev_transaction_commit(transaction);
-	} while (found);
-
-	if (ngone == 0)
-		return true;
-
-	/*
-	 * A slot is used again once nothing of its worker is left open.  Until
-	 * then it keeps what is known of that worker's end.
-	 */
-	if (!begin_housekeeping(transaction))
-		return false;
-	for (i = 0; i < ngone; i++)
-	{
-		if (!gone[i].has_attempt || !ev_job_is_open(&gone[i].token))
-			ev_shmem_free(gone[i].slot);
-	}
-	ev_transaction_commit(transaction);
-	return true;
-}
-
-static bool
-deliver_all(EvTransaction *transaction)
-{
-	bool volatile found = true;
-
-	while (found)
-	{
-		int64		event_id = 0;
-		int volatile code = 0;
-
-		if (!begin_housekeeping(transaction))
-			return false;
-		PG_TRY();
-		{
-			found = ev_outbox_deliver_one(&event_id);
-			ev_transaction_commit(transaction);
-		}
-		PG_CATCH();
-		{
-			code = geterrcode();
-			EmitErrorReport();
-			FlushErrorState();
-			ev_transaction_abort(transaction);
-		}
-		PG_END_TRY();
-
-		if (code != 0 && event_id != 0)
-		{
-			ev_transaction_begin(transaction, EV_TRANSACTION_WRITE);
-			ev_outbox_delivery_failed(event_id, unpack_sql_state(code));
-			ev_transaction_commit(transaction);
-		}
-	}
-	return true;
-}
-
-bool
-ev_run_housekeeping(EvTransaction *transaction)
-{
-	EvRecovery	recovery = {0};
-	pg_uuid_t	incarnation;
-	bool		own;
-
-	if (!begin_housekeeping(transaction))
-		return false;
-	own = ev_instance_current(&incarnation);
-	ev_transaction_commit(transaction);
-	if (!own)
-		return false;
-
-	if (!recover_all(transaction, &recovery) || !deliver_all(transaction))
-		return false;
-	if (recovery.lost > 0)
-		ereport(LOG,
-				(errmsg("recovered " INT64_FORMAT " attempts: " INT64_FORMAT " exports queued again, " INT64_FORMAT " failed, " INT64_FORMAT " had been cancelled",
-						recovery.lost, recovery.requeued, recovery.failed,
-						recovery.stopped)));
-	return true;
 }

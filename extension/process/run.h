@@ -18,11 +18,4 @@
  */
 extern bool ev_run_job(int64 job_id, EvAttemptKind kind);
 
-/*
- * Put back what dead workers left and deliver what is due, in transactions of
- * their own.  Returns false if the ledger cannot be worked on now: another
- * session holds its tables, or the incarnation is foreign.
- */
-extern bool ev_run_housekeeping(EvTransaction *transaction);
-
 #endif							/* EV_PROCESS_RUN_H */
