@@ -114,18 +114,18 @@ ev_exporter_main(Datum main_arg)
 static int64
 wait_for_job(bool wake_launcher)
 {
-	TimestampTz since = GetCurrentTimestamp();
+	TimestampTz until;
 	int64		job_id;
 
 	if (ConfigReloadPending || !ev_shmem_idle(wake_launcher))
 		return 0;
 	pgstat_report_activity(STATE_IDLE, NULL);
+	until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), LINGER_MS);
 	while ((job_id = ev_shmem_next_job()) == 0)
 	{
 		long		rest;
 
-		rest = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
-											   TimestampTzPlusMilliseconds(since, LINGER_MS));
+		rest = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until);
 		if ((rest == 0 || ConfigReloadPending) && ev_shmem_leave_idle())
 			return 0;
 		(void) WaitLatch(MyLatch,

@@ -32,7 +32,6 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "base/clock.h"
 #include "base/compat.h"
 #include "base/errors.h"
 #include "base/pause.h"
