@@ -50,6 +50,7 @@ static void require_ready(const EvExportStatus *status);
 static char *make_secret(unsigned char sha256[EV_SHA256_BYTES]);
 static Fetch *begin_fetch(FunctionCallInfo fcinfo);
 static void open_grant(EvCall *call, const Fetch *fetch, EvGrant *grant);
+static void check_chunks(const EvGrant *grant);
 static void refuse_mismatch(void);
 
 PG_FUNCTION_INFO_V1(ev_sql_grant_audit_export_download);
@@ -169,17 +170,17 @@ ev_sql_fetch_audit_export(PG_FUNCTION_ARGS)
 
 	ev_call_begin(&call, "fetch_audit_export", EV_REQUESTER | EV_OPERATOR);
 	open_grant(&call, fetch, &grant);
-	if (!fetch->checked && !ev_chunks_check(&grant.status))
-		refuse_mismatch();
+	if (!fetch->checked)
+		check_chunks(&grant);
 	fetch->checked = true;
 
 	seq = fetch->next;
-	if (seq >= Min(fetch->end, grant.status.archive_chunks))
+	if (seq >= Min(fetch->end, grant.archive_chunks))
 	{
 		ev_call_end(&call);
 		SRF_RETURN_DONE(context);
 	}
-	data = ev_chunk_read(&grant.status.archive_token, seq);
+	data = ev_chunk_read(&grant.archive_token, seq);
 	if (data == NULL)
 		refuse_mismatch();
 	fetch->next++;
@@ -253,6 +254,20 @@ open_grant(EvCall *call, const Fetch *fetch, EvGrant *grant)
 					 errhint("Request the export again if it is still needed.")));
 			break;
 	}
+}
+
+/*
+ * Are all chunks there, and those of the ledger?  Asked once per fetch, before
+ * its first byte.
+ */
+static void
+check_chunks(const EvGrant *grant)
+{
+	EvExportStatus status;
+
+	if (!ev_export_load_status(&grant->export_id, false, &status) ||
+		!ev_chunks_check(&status))
+		refuse_mismatch();
 }
 
 static void

@@ -86,6 +86,7 @@ read_chunk(const pg_uuid_t *archive_token, int32 seq, bool *intact)
 		"SELECT data, sha256 FROM evidence.archive_chunk"
 		" WHERE attempt_token = $1 AND seq = $2"
 	};
+	MemoryContext caller = CurrentMemoryContext;
 	EvParameters p = {0};
 	bytea	   *data = NULL;
 	bytea	   *expected;
@@ -97,7 +98,7 @@ read_chunk(const pg_uuid_t *archive_token, int32 seq, bool *intact)
 	ev_add_int4(&p, seq);
 	if (ev_statement_run_latest(&read, &p) == 1)
 	{
-		data = DatumGetByteaP(ev_result_datum(0, 1, &isnull));
+		data = ev_result_bytes(0, 1, caller);
 		expected = DatumGetByteaP(ev_result_datum(0, 2, &isnull));
 		hash_or_raise(VARDATA(data), VARSIZE(data) - VARHDRSZ, sha256);
 		*intact = VARSIZE(expected) - VARHDRSZ == EV_SHA256_BYTES &&

@@ -79,7 +79,8 @@ ev_grant_check(const unsigned char *secret_sha256,
 		"SELECT g.id, g.export_id, g.xmin, g.subject = $2,"
 		"       g.expires_at <= $3, g.revoked_at IS NOT NULL,"
 		"       e.state = 'READY' AND e.expires_at > $3"
-		"         AND e.archive_token = g.archive_token"
+		"         AND e.archive_token = g.archive_token,"
+		"       g.archive_token, e.archive_chunks"
 		"  FROM evidence.download_grant AS g"
 		"  JOIN evidence.audit_export AS e ON e.id = g.export_id"
 		" WHERE g.secret_sha256 = $1"
@@ -99,6 +100,8 @@ ev_grant_check(const unsigned char *secret_sha256,
 	{
 		grant->id = ev_result_int8(0, 1);
 		(void) ev_result_uuid(0, 2, &grant->export_id);
+		(void) ev_result_uuid(0, 8, &grant->archive_token);
+		grant->archive_chunks = ev_result_int4(0, 9);
 		xmin = DatumGetTransactionId(ev_result_datum(0, 3, &isnull));
 		/* First, since a revocation of this transaction has its xmin. */
 		if (ev_result_bool(0, 6))
@@ -114,12 +117,8 @@ ev_grant_check(const unsigned char *secret_sha256,
 	}
 	ev_statements_end();
 
+	/* Nothing to do unless the grant was committed asynchronously. */
 	if (answer == EV_GRANT_OPEN)
-	{
-		/* Nothing to do unless the grant was committed asynchronously. */
 		XLogFlush(TransactionIdGetCommitLSN(xmin));
-		if (!ev_export_load_status(&grant->export_id, false, &grant->status))
-			answer = EV_GRANT_UNKNOWN;
-	}
 	return answer;
 }

@@ -28,7 +28,8 @@ typedef struct EvGrant
 {
 	int64		id;
 	pg_uuid_t	export_id;
-	EvExportStatus status;		/* of the export, in the same snapshot */
+	pg_uuid_t	archive_token;
+	int32		archive_chunks;
 } EvGrant;
 
 /*

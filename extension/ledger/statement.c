@@ -318,6 +318,25 @@ ev_result_datum(uint64 row, int column, bool *isnull)
 	return SPI_datumTransfer(value, by_value, length);
 }
 
+/*
+ * Long values are put together where they are wanted, without a copy between.
+ */
+bytea *
+ev_result_bytes(uint64 row, int column, MemoryContext context)
+{
+	bool		isnull;
+	Datum		value = get(row, column, &isnull);
+	MemoryContext old;
+	bytea	   *bytes;
+
+	if (isnull)
+		return NULL;
+	old = MemoryContextSwitchTo(context);
+	bytes = (bytea *) PG_DETOAST_DATUM_COPY(value);
+	MemoryContextSwitchTo(old);
+	return bytes;
+}
+
 char	  **
 ev_result_texts(uint64 row, int column, int *count)
 {

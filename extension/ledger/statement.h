@@ -89,6 +89,9 @@ extern TimestampTz ev_result_time(uint64 row, int column);
 /* A copy of any value, for types that have no function of their own here. */
 extern Datum ev_result_datum(uint64 row, int column, bool *isnull);
 
+/* A copy of a bytea in this memory context; NULL for NULL. */
+extern bytea *ev_result_bytes(uint64 row, int column, MemoryContext context);
+
 /* The elements of a text[] without NULLs. */
 extern char **ev_result_texts(uint64 row, int column, int *count);
 
