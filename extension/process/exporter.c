@@ -3,13 +3,14 @@
  * exporter.c
  *	  The background worker that makes packages, one after the other.
  *
- * Started by the launcher for one job, which it claims by itself; if somebody
- * else was faster, there is nothing to do.  Then it waits a while for another
- * one, because to start a process costs as much as a small package, and a
- * request should not wait for it.  A reload of the settings ends a worker
- * that waits: the next one gets the new ones, its role among them.  It is
- * never restarted by the server: what is to be done stands in the ledger, and
- * the launcher starts another worker for it.
+ * Started by the launcher for one job, which it claims by itself.  If somebody
+ * else was faster, or keeps the job's row locked, it takes the next one that
+ * is due, so that no session can hold up the exports of others.  Then it waits
+ * a while for another one, because to start a process costs as much as a small
+ * package, and a request should not wait for it.  A reload of the settings
+ * ends a worker that waits: the next one gets the new ones, its role among
+ * them.  It is never restarted by the server: what is to be done stands in the
+ * ledger, and the launcher starts another worker for it.
  *
  * SIGTERM ends it at the next interrupt, wherever it is.  SIGINT, sent by a
  * cancellation, interrupts the running statement; the job then asks the ledger
@@ -103,7 +104,8 @@ ev_exporter_main(Datum main_arg)
 												ALLOCSET_DEFAULT_SIZES));
 	for (job_id = arguments.job_id; job_id != 0;
 		 job_id = wait_for_job(claimed))
-		claimed = ev_run_job(job_id, EV_ATTEMPT_EXPORTER);
+		claimed = ev_run_job(job_id, EV_ATTEMPT_EXPORTER) ||
+			ev_run_job(0, EV_ATTEMPT_EXPORTER);
 }
 
 /*

@@ -196,7 +196,8 @@ claim_job(Run *run, int64 job_id, EvAttemptKind kind)
 	if (claimed)
 	{
 		run->name = ev_export_id_text(&run->claim.export_id);
-		ev_shmem_begin_attempt(&run->claim.token, &run->claim.export_id);
+		ev_shmem_begin_attempt(run->claim.job_id, &run->claim.token,
+							   &run->claim.export_id);
 	}
 	ev_pause_at("claiming");
 	ev_transaction_commit(&run->transaction);

@@ -474,11 +474,13 @@ ev_shmem_leave(bool clean)
 }
 
 void
-ev_shmem_begin_attempt(const pg_uuid_t *token, const pg_uuid_t *export_id)
+ev_shmem_begin_attempt(int64 job_id, const pg_uuid_t *token,
+					   const pg_uuid_t *export_id)
 {
 	if (my_slot == NULL)
 		return;
 	SpinLockAcquire(&shared->lock);
+	my_slot->job_id = job_id;
 	my_slot->token = *token;
 	my_slot->export_id = *export_id;
 	my_slot->started_at = ev_clock_now();

@@ -103,8 +103,11 @@ extern bool ev_shmem_idle(bool wake_launcher);
 extern int64 ev_shmem_next_job(void);
 extern bool ev_shmem_leave_idle(void);
 
-/* Worker: this slot works on the attempt; has come to the end of it. */
-extern void ev_shmem_begin_attempt(const pg_uuid_t *token,
+/*
+ * Worker: this slot works on the attempt, which may be of another job than it
+ * was given; has come to the end of it.
+ */
+extern void ev_shmem_begin_attempt(int64 job_id, const pg_uuid_t *token,
 								   const pg_uuid_t *export_id);
 extern void ev_shmem_end_attempt(void);
 
