@@ -163,6 +163,7 @@ SERVER_IDIOM = -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-missing-field-initializers
 
 warnings:
+	@test/tools/check-32bit
 	@test/tools/check-warnings $(filter-out -MMD -MP,$(CPPFLAGS)) \
 	  -isystem $(includedir_server) $(SERVER_IDIOM) -- $(filter-out \
 	  extension/package/%,$(SOURCES))

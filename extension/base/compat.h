@@ -11,13 +11,10 @@
 #define EV_BASE_COMPAT_H
 
 #include "fmgr.h"
+#include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
 #error pg_evidence needs PostgreSQL 15 or later
-#endif
-
-#if UINTPTR_MAX < UINT64_MAX
-#error pg_evidence is not supported on 32-bit platforms
 #endif
 
 /* PostgreSQL 18 shows a module's name and version. */
@@ -28,12 +25,10 @@
 #define EV_MODULE_MAGIC PG_MODULE_MAGIC
 #endif
 
-/* PostgreSQL 17 gave wait events of extensions names of their own. */
 /* PostgreSQL 18 exchanged its own attribute for the prefix of C11. */
 #define EV_NORETURN __attribute__((noreturn))
 
-#include "utils/wait_event.h"
-
+/* PostgreSQL 17 gave wait events of extensions names of their own. */
 #if PG_VERSION_NUM >= 170000
 #define EV_WAIT_EVENT(name) WaitEventExtensionNew(name)
 #else

@@ -15,6 +15,15 @@
 #ifndef EV_PACKAGE_ERROR_H
 #define EV_PACKAGE_ERROR_H
 
+/*
+ * Counts of bytes and rows have 64 bits throughout, as size_t and as Datum.
+ * Server, program and tests all include this file, so none of them compiles
+ * where that is not so.
+ */
+#if __SIZEOF_POINTER__ < 8
+#error pg_evidence is not supported on 32-bit platforms
+#endif
+
 #include <stdbool.h>
 
 #if defined(__GNUC__)
