@@ -52,9 +52,10 @@ override with_llvm = no
 DIST_NAME = pg_evidence-$(EV_VERSION)
 DIST_FILE = $(DIST_NAME).zip
 
-.PHONY: all help deps test demo bench fuzz format check-format check-includes \
-	check-docs check-install warnings dist program install-program uninstall-program \
-	clean-program clean-tests test-unit test-regress test-isolation test-pgtap test-tap
+.PHONY: all help deps test test-versions demo bench fuzz format check-format \
+	check-includes check-docs check-install warnings dist program \
+	install-program uninstall-program clean-program clean-tests test-unit \
+	test-regress test-isolation test-pgtap test-tap
 
 all: program
 
@@ -67,6 +68,9 @@ help:
 	@echo 'make test         deps, then every check and test'
 	@echo 'make test-unit | test-regress | test-isolation | test-pgtap | test-tap'
 	@echo '                  one kind of test; TESTS="..." picks single ones'
+	@echo 'make test-versions'
+	@echo '                  everything on PostgreSQL 15, 17 and 18 (root, Debian);'
+	@echo '                  MAJORS="17 18", FRESH=1, RECORD=1'
 	@echo 'make check-format | check-includes | check-docs | check-install | warnings'
 	@echo 'make format       format all C files, renew the list of types'
 	@echo 'make bench        speed against what one would use instead; QUICK=1 for'
@@ -83,6 +87,10 @@ deps:
 # deps may just have installed PGXS: a second make reads this file anew.
 test: deps
 	@test/tools/run-tests
+
+# MAJORS="17 18" picks some; each brings its own dependencies.
+test-versions:
+	@test/versions/run $(MAJORS)
 
 demo: deps
 	@demo/run $(if $(KEEP),--keep)

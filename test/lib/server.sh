@@ -135,10 +135,11 @@ copy_postgres()
 	export PATH=$bin:$PATH
 }
 
+# CC in the environment picks another compiler than the server's.
 build_and_install()
 {
-	as_server_user make -s -j"$(nproc)" -C "$tree" all
-	as_server_user make -s -C "$tree" install PROGRAM_BINDIR="$bin"
+	as_server_user make -s -j"$(nproc)" -C "$tree" all ${CC:+CC="$CC"}
+	as_server_user make -s -C "$tree" install PROGRAM_BINDIR="$bin" ${CC:+CC="$CC"}
 }
 
 # One initdb serves all servers of a script.
