@@ -31,13 +31,14 @@ const int8_t ev_base64_values[256] = {
 };
 
 bool
-ev_base64_text(const char *run, size_t length, EvBuffer *out)
+ev_base64_text(const char *run, size_t length, EvBuffer *out, bool *text)
 {
 	uint32_t	bits = 0;
 	int			nbits = 0;
 	size_t		i;
 	char	   *to;
 
+	*text = false;
 	ev_buffer_reset(out);
 	if (!ev_buffer_reserve(out, length))
 		return false;
@@ -55,9 +56,10 @@ ev_base64_text(const char *run, size_t length, EvBuffer *out)
 		byte = bits >> nbits & 0xFF;
 		if ((byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') ||
 			byte >= 0x7F)
-			return false;
+			return true;
 		*to++ = (char) byte;
 	}
 	out->length = (size_t) (to - out->data);
+	*text = true;
 	return true;
 }

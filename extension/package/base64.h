@@ -28,9 +28,10 @@ ev_base64_is(char c)
 }
 
 /*
- * Decode a run.  False if it holds anything but printable ASCII text (or when
- * memory is exhausted: base64 is best effort); else *out is the text.
+ * Decode a run.  *text tells whether it holds nothing but printable ASCII,
+ * and only then *out is valid.  False when memory is exhausted.
  */
-extern bool ev_base64_text(const char *run, size_t length, EvBuffer *out);
+extern bool ev_base64_text(const char *run, size_t length, EvBuffer *out,
+						   bool *text);
 
 #endif							/* EV_PACKAGE_BASE64_H */

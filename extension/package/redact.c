@@ -449,8 +449,12 @@ try_base64(EvRedactor *redactor, const EvView *view, size_t start, size_t end,
 	size_t		original_start;
 	size_t		original_end;
 	int			rule;
+	bool		text;
 
-	if (!ev_base64_text(view->text + start, end - start, &redactor->decoded))
+	if (!ev_base64_text(view->text + start, end - start, &redactor->decoded,
+						&text))
+		return ev_error_set(error, EV_ERROR_MEMORY, "out of memory");
+	if (!text)
 		return true;
 	inner.text = redactor->decoded.data;
 	inner.length = redactor->decoded.length;
