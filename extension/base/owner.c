@@ -58,6 +58,17 @@ ev_owner_oid(void)
 	return owner;
 }
 
+/*
+ * The owner of the database need not be a superuser, and may set search_path
+ * for everybody who connects to it; our processes connect as a superuser.
+ */
+void
+ev_owner_pin_search_path(void)
+{
+	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET,
+					PGC_S_OVERRIDE);
+}
+
 void
 ev_owner_enter(EvOwner *owner)
 {

@@ -20,6 +20,12 @@ typedef struct EvOwner
 extern Oid	ev_owner_oid(void);
 
 /*
+ * For a background process, before it connects: names mean those of
+ * pg_catalog until it becomes the owner.
+ */
+extern void ev_owner_pin_search_path(void);
+
+/*
  * Become the owner with search_path = pg_catalog, evidence, pg_temp, and go
  * back.  An error in between needs no leave: the end of the transaction or
  * subtransaction restores both.

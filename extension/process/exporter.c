@@ -32,6 +32,7 @@
 #include "utils/timestamp.h"
 
 #include "base/compat.h"
+#include "base/owner.h"
 #include "process/exporter.h"
 #include "process/run.h"
 #include "process/shmem.h"
@@ -94,6 +95,7 @@ ev_exporter_main(Datum main_arg)
 	if (!ev_shmem_attach(arguments.slot, arguments.job_id))
 		return;
 
+	ev_owner_pin_search_path();
 	BackgroundWorkerInitializeConnectionByOid(arguments.database,
 											  arguments.role, 0);
 	SetConfigOption("application_name", "pg_evidence exporter", PGC_USERSET,

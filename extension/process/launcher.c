@@ -119,6 +119,7 @@ ev_launcher_main(Datum main_arg)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
+	ev_owner_pin_search_path();
 	BackgroundWorkerInitializeConnection(ev_database, NULL, 0);
 	SetConfigOption("application_name", "pg_evidence launcher", PGC_USERSET,
 					PGC_S_SESSION);
