@@ -58,9 +58,12 @@ def compared(what, size, rival, ours, rivals, form, goal, at_least=False):
                form(statistics.median(rivals)), ratio, text, reached)
 
 
-def measured(what, size, value, form, goal, rival="", rivals=""):
-    """A row of one figure of ours against a limit."""
-    return Row(what, size, rival, form(value), rivals, None,
+def measured(what, size, value, form, goal=None, rival="", rivals=None):
+    """A row of one figure of ours against a limit, with or without a rival.
+    """
+    return Row(what, size, rival, form(value),
+               "" if rivals is None else form(rivals),
+               None if rivals is None else value / rivals,
                "" if goal is None else f"<= {form(goal)}",
                None if goal is None else value <= goal)
 
@@ -81,12 +84,17 @@ HEADINGS = ("what", "size", "instead of", "pg_evidence", "instead", "ratio",
             "goal", "reached")
 
 
+def digits(row):
+    """Two decimals, more where they would be zero."""
+    return 2 if row.ratio >= 0.01 else 4
+
+
 def table(rows):
     """The table in Markdown."""
     lines = [HEADINGS, ("---",) * len(HEADINGS)]
     for row in rows:
         verdict = {None: "", True: "yes", False: "no"}[row.reached]
-        ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
+        ratio = "" if row.ratio is None else f"{row.ratio:.{digits(row)}f}x"
         lines.append((row.what, row.size, row.rival, row.ours, row.rivals,
                       ratio, row.goal, verdict))
     return "\n".join(

@@ -37,7 +37,6 @@ class Watcher(threading.Thread):
     def __init__(self, target):
         super().__init__(daemon=True)
         self.target = target
-        self.known = target.children()
         self.ended = threading.Event()
         self.peak_kb = 0
         self.samples = 0
@@ -53,19 +52,13 @@ class Watcher(threading.Thread):
             time.sleep(SAMPLE_SECONDS)
 
     def find(self):
-        for pid in self.target.children() - self.known:
-            try:
-                title = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-            except OSError:
-                continue
-            if b"pg_evidence exporter" in title:
-                return pid
-        return None
+        return next(filter(server.is_exporter, self.target.children()), None)
 
 
 def peak(target, window):
-    """kB of the exporter of one export, at most."""
+    """kB of an exporter that has made nothing but this export, at most."""
     target.forget_archives()
+    target.end_exporters()
     watcher = Watcher(target)
     watcher.start()
     target.export(window)

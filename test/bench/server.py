@@ -66,6 +66,15 @@ def cpu_of(pid):
     return int(text.split()[0]) / 1e9
 
 
+def is_exporter(pid):
+    """Is this the process of an exporter?"""
+    try:
+        title = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"pg_evidence exporter" in title
+
+
 def client_cpu():
     """CPU seconds of all programs that were run and waited for."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -114,16 +123,29 @@ class Server:
                       for pid in self.children() - {self.session.pid}))
 
     def settle(self, before):
-        """Wait until the processes of a run have ended and are counted."""
+        """Wait until the processes of a run have ended and are counted.
+
+        Exporters stay for a while, to make the next package.
+        """
         deadline = time.monotonic() + 2
-        while self.children() - before and time.monotonic() < deadline:
+        while time.monotonic() < deadline and not all(
+                is_exporter(pid) for pid in self.children() - before):
             time.sleep(0.01)
 
-    def find(self, backend_type):
-        """The process id of a background process, or None."""
-        text = self.query("SELECT pid FROM pg_stat_activity"
-                          f" WHERE backend_type = '{backend_type}'")
-        return int(text.split()[0]) if text else None
+    def launcher(self):
+        """The process id of the launcher."""
+        return int(self.query(
+            "SELECT pid FROM pg_stat_activity"
+            " WHERE backend_type = 'pg_evidence launcher'"))
+
+    def end_exporters(self):
+        """The next export is made by a process of its own.
+
+        A reload ends each exporter that waits for a job.
+        """
+        self.query("SELECT pg_reload_conf()")
+        while any(is_exporter(pid) for pid in self.children()):
+            time.sleep(0.01)
 
     def set(self, name, value):
         """Change a setting and wait until it is in force."""

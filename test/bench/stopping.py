@@ -41,7 +41,7 @@ def stop(bench):
                     max(times), report.milliseconds, LIMIT_MS))
                 result.append(report.measured(
                     f"{name} to the exporter's stop, median", size,
-                    statistics.median(times), report.milliseconds, None))
+                    statistics.median(times), report.milliseconds))
             target.forget_archives()
     return result
 

@@ -19,28 +19,38 @@ IDLE_SECONDS = 17
 
 
 def claim(bench):
+    """Of an exporter that waits for its next job, as one does for a while,
+    and of one whose process has to be started first.
+    """
     target = bench.server()
     target.query("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
-    times = sorted(waits(target, 12 if bench.quick else REQUESTS))
-    size = f"{len(times)} requests"
-    p50 = times[len(times) // 2]
-    p95 = times[len(times) * 95 // 100]
-    return [
-        report.measured("COMMIT of a request to the exporter's claim, median",
-                        size, p50, report.milliseconds, 20,
-                        "polling every 5 s", report.milliseconds(POLL_MS)),
-        report.measured("the same, 95 of 100", size, p95,
-                        report.milliseconds, None),
-        idle(bench, target),
-    ]
+    result = []
+    for start, what in ((False, "an exporter waits"),
+                        (True, "none is there")):
+        bench.note(what)
+        times = sorted(waits(target, 12 if bench.quick else REQUESTS, start))
+        size = f"{len(times)} requests, {what}"
+        result.append(report.measured(
+            "COMMIT of a request to the exporter's claim, median", size,
+            times[len(times) // 2], report.milliseconds, 20,
+            "polling every 5 s, on average", POLL_MS))
+        result.append(report.measured(
+            "the same, 95 of 100", size, times[len(times) * 95 // 100],
+            report.milliseconds))
+    result.append(idle(bench, target))
+    return result
 
 
-def waits(target, count):
+def waits(target, count, start):
     """Milliseconds from sending COMMIT to the time of the claim."""
     # The same moments in every run.
     moments = random.Random(1)
     session = server.Session(target)
     for number in range(count + 1):
+        if start:
+            target.end_exporters()
+        # The launcher has gone to sleep again.
+        time.sleep(0.1 + 0.1 * moments.random())
         session.query("BEGIN")
         export_id = session.query(
             "SELECT evidence.request_audit_export('2024-01-01 00:00+00',"
@@ -54,10 +64,6 @@ def waits(target, count):
         # The first one finds cold caches everywhere.
         if number > 0:
             yield 1000 * (started - sent)
-        # The exporter is gone and the launcher asleep again.
-        while target.find("pg_evidence exporter"):
-            time.sleep(0.01)
-        time.sleep(0.1 + 0.1 * moments.random())
     session.close()
 
 
@@ -65,7 +71,8 @@ def idle(bench, target):
     """WAL of some idle rounds, records of the server's own tasks left out:
     checkpoints, and the running transactions that follow them.
     """
-    launcher = target.find("pg_evidence launcher")
+    launcher = target.launcher()
+    target.end_exporters()
     bench.note(f"idle for {IDLE_SECONDS} s")
     rounds = wake_ups(launcher)
     start = target.query("SELECT pg_current_wal_insert_lsn()")

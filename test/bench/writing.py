@@ -16,7 +16,7 @@ import server
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-RECORD_SECONDS = 4
+RECORD_SECONDS = 3
 
 EVENT_NAMES = ("action, actor_id, actor_role, target_type, target_id,"
                " outcome, error_code, request_id, summary")
@@ -49,7 +49,7 @@ def record(bench):
     for clients, commit in ((1, "on"), (2, "on"), (4, "on"), (1, "off")):
         target.query("CHECKPOINT")
         rivals, products = report.in_turns(
-            bench.runs(7),
+            bench.runs(5),
             lambda: tps(bench, rival, clients, commit),
             lambda: tps(bench, ours, clients, commit), bench.note)
         size = f"{clients} client{'s' if clients > 1 else ''}"
