@@ -63,7 +63,8 @@ def chain(bench):
 
 
 def rules(bench):
-    """Guard and redaction against the same chain without them.
+    """Guard and redaction against the same chain without them, and the same
+    for a whole archive, where deflate and staging are part of both.
 
     The other server runs a build in which plain_cell.c stands for cell.c:
     texts go into the CSV as they are.
@@ -71,14 +72,24 @@ def rules(bench):
     rows = 60_000 if bench.quick else 300_000
     kind, what = (("events", "real events") if bench.events
                   else ("data", "made-up rows"))
-    with_rules, without = (
-        Chain(bench.server(name), bench.window(kind, rows, name))
-        for name in ("bench", "plain"))
-    rivals, ours = report.in_turns(bench.runs(9), without.cpu,
-                                   with_rules.cpu, bench.note)
-    return [report.compared(
-        "guard and redaction: server CPU", f"{rows:,} {what}",
-        "the chain without both", ours, rivals, report.seconds, 1.20)]
+    servers = [bench.server(name) for name in ("plain", "bench")]
+    windows = [bench.window(kind, rows, name) for name in ("plain", "bench")]
+    chains = [Chain(*pair) for pair in zip(servers, windows)]
+    archives = [lambda pair=pair: archive.with_cpu(
+        pair[0], lambda: archive.run_product(*pair))[1]
+                for pair in zip(servers, windows)]
+    result = []
+    for name, (without, with_rules) in (
+            ("server CPU without deflate and staging",
+             [chain.cpu for chain in chains]),
+            ("CPU of an archive", archives)):
+        bench.note(name)
+        rivals, ours = report.in_turns(bench.runs(9), without, with_rules,
+                                       bench.note)
+        result.append(report.compared(
+            f"guard and redaction: {name}", f"{rows:,} {what}",
+            "the same without both", ours, rivals, report.seconds, 1.20))
+    return result
 
 
 def linear(bench):

@@ -3,7 +3,7 @@
 
 The version of the control file stands in META.json and CHANGELOG.md too, and
 README.md names every setting, every SQLSTATE that a user may see, and every
-exit code of the program.
+exit code of the program, and has one place for each measured result.
 
   check_docs.py                         check the tree
   check_docs.py --built PROGRAM MODULE  check the version inside two built
@@ -119,6 +119,16 @@ def readme_faults():
             yield f"README.md: exit code {number} ({name}) has no table row"
 
 
+def result_faults():
+    """Each measured result has one place in README.md."""
+    readme = read("README.md")
+    begun = re.findall(r"^<!-- result (\w+) -->$", readme, re.MULTILINE)
+    ended = re.findall(r"^<!-- end of (\w+) -->$", readme, re.MULTILINE)
+    if begun != ended or len(set(begun)) != len(begun):
+        yield (f"README.md: results begin as {' '.join(begun)}"
+               f" and end as {' '.join(ended)}")
+
+
 def built_faults(program, module):
     version = control_version()
     printed = subprocess.run([program, "--version"], check=True,
@@ -136,7 +146,7 @@ def main():
     if arguments[:1] == ["--built"]:
         faults = list(built_faults(*arguments[1:]))
     else:
-        faults = [*version_faults(), *readme_faults()]
+        faults = [*version_faults(), *readme_faults(), *result_faults()]
     print("\n".join(faults) if faults else "documents and code agree")
     return 1 if faults else 0
 
