@@ -156,20 +156,18 @@ write_rows(EvCsvWriter *csv, EvError *error)
 static bool
 make_package(MemoryFile *out, EvError *error)
 {
-	MemoryFile	spool;
 	EvRedactor *redactor = make_redactor(error);
 	EvPackage  *package = NULL;
 	EvManifest	manifest;
 	EvRecords	records;
 	EvBuffer	text = {0};
 	char		digest[EV_SHA256_HEX] = "";
-	char		sha256[EV_SHA256_HEX];
+	int64_t		start;
 	int64_t		size;
 	bool		done;
 
-	start_calmly(&spool);
 	if (redactor != NULL)
-		package = ev_package_create(redactor, &spool.file, error);
+		package = ev_package_create(redactor, &out->file, error);
 	done = package != NULL &&
 		write_rows(ev_package_csv(package), error) &&
 		ev_package_close_records(package, &records, error);
@@ -178,14 +176,18 @@ make_package(MemoryFile *out, EvError *error)
 		manifest = make_manifest(digest, &records);
 		done = ev_request_digest(&manifest.request, digest, error) &&
 			ev_manifest_json(&manifest, redactor, &text, error) &&
-			ev_package_write_archive(package, text.data, text.length,
-									 &out->file, &size, sha256, error);
+			ev_package_write_archive(package, text.data, text.length, &start,
+									 &size, error);
+	}
+	if (done)
+	{
+		memmove(out->bytes.data, out->bytes.data + start, (size_t) size);
+		out->bytes.length = (size_t) size;
 	}
 	ev_buffer_free(&text);
 	ev_package_free(package);
 	ev_redactor_free(redactor);
 	failing_armed = false;
-	ev_buffer_free(&spool.bytes);
 	return done;
 }
 
