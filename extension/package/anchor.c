@@ -5,15 +5,10 @@
  *
  * Every byte of every exported cell passes here, so this is the one hot loop
  * of redaction.  Each position's three bytes, folded to one case, are hashed
- * into a small table that says whether they are the probe of any literal.
- * The positions do not depend on each other, so a processor works on several
- * at a time; an automaton needs one memory access after the other and was
- * measured slower.  Only a position that the table lets through is compared in
- * full.
- *
- * A literal's probe is not its beginning but the three bytes that it shares
- * with most others: "access key", "session key" and "host key" begin like
- * many words, but few words hold "key".
+ * into a small table that says whether any literal begins like that.  The
+ * positions do not depend on each other, so a processor works on several at a
+ * time; an automaton needs one memory access after the other and was measured
+ * slower.  Only a position that the table lets through is compared in full.
  *
  * Folding by one bit mixes some punctuation up, which only costs a
  * comparison: the comparison itself folds letters alone.
@@ -36,7 +31,6 @@ typedef struct Anchor
 {
 	char		literal[LENGTH_MAX + 1];	/* lower case */
 	size_t		length;
-	size_t		probe;			/* offset of its probe in the literal */
 	int			rule;
 	int			next;			/* with the same hash, or -1 */
 } Anchor;
@@ -54,13 +48,9 @@ struct EvAnchorSet
 static unsigned hash_of(uint32_t three);
 static uint64_t maybe(const EvAnchorSet *set, unsigned hash);
 static uint32_t load_three(const char *text);
-static unsigned most_shared_probe(const EvAnchorSet *set,
-								  const bool *placed, int *counts);
-static void place(EvAnchorSet *set, int index, unsigned probe_hash,
-				  bool *placed);
 static bool check_position(const EvAnchorSet *set, unsigned hash,
-						   const char *text, size_t length, size_t at,
-						   bool *wanted, int nrules, bool any);
+						   const char *text, size_t length, bool *wanted,
+						   int nrules, bool any);
 static void want_always(const EvAnchorSet *set, bool *wanted, int nrules);
 static char lower(char c);
 
@@ -106,6 +96,7 @@ ev_anchor_add(EvAnchorSet *set, const char *literal, int rule)
 	size_t		length = strlen(literal);
 	Anchor	   *anchors;
 	Anchor	   *anchor;
+	unsigned	hash;
 	size_t		i;
 
 	anchors = realloc(set->anchors,
@@ -113,91 +104,18 @@ ev_anchor_add(EvAnchorSet *set, const char *literal, int rule)
 	if (anchors == NULL)
 		return false;
 	set->anchors = anchors;
-	anchor = &anchors[set->nanchors++];
+	anchor = &anchors[set->nanchors];
 	for (i = 0; i < length; i++)
 		anchor->literal[i] = lower(literal[i]);
 	anchor->literal[length] = '\0';
 	anchor->length = length;
-	anchor->probe = 0;
 	anchor->rule = rule;
+
+	hash = hash_of(load_three(anchor->literal));
+	anchor->next = set->first[hash % TABLE_SIZE];
+	set->first[hash % TABLE_SIZE] = set->nanchors++;
+	set->maybe[hash / 64] |= UINT64_C(1) << hash % 64;
 	return true;
-}
-
-/*
- * Greedy: again and again the probe that most of the literals hold that have
- * none yet.
- */
-bool
-ev_anchor_set_ready(EvAnchorSet *set)
-{
-	int		   *counts = malloc(HASH_SIZE * sizeof(int));
-	bool	   *placed = calloc((size_t) set->nanchors + 1, sizeof(bool));
-	bool		done = counts != NULL && placed != NULL;
-	int			left = set->nanchors;
-	int			i;
-
-	while (done && left > 0)
-	{
-		unsigned	hash = most_shared_probe(set, placed, counts);
-
-		for (i = 0; i < set->nanchors; i++)
-		{
-			if (placed[i])
-				continue;
-			place(set, i, hash, placed);
-			if (placed[i])
-				left--;
-		}
-	}
-	free(counts);
-	free(placed);
-	return done;
-}
-
-static unsigned
-most_shared_probe(const EvAnchorSet *set, const bool *placed, int *counts)
-{
-	unsigned	best = 0;
-	int			most = 0;
-	int			i;
-	size_t		at;
-
-	memset(counts, 0, HASH_SIZE * sizeof(int));
-	for (i = 0; i < set->nanchors; i++)
-	{
-		const Anchor *anchor = &set->anchors[i];
-
-		for (at = 0; !placed[i] && at + LENGTH_MIN <= anchor->length; at++)
-		{
-			unsigned	hash = hash_of(load_three(anchor->literal + at));
-
-			if (++counts[hash] > most)
-			{
-				most = counts[hash];
-				best = hash;
-			}
-		}
-	}
-	return best;
-}
-
-/* If the literal holds these three bytes, they become its probe. */
-static void
-place(EvAnchorSet *set, int index, unsigned probe_hash, bool *placed)
-{
-	Anchor	   *anchor = &set->anchors[index];
-	size_t		at = 0;
-
-	while (at + LENGTH_MIN <= anchor->length &&
-		   hash_of(load_three(anchor->literal + at)) != probe_hash)
-		at++;
-	if (at + LENGTH_MIN > anchor->length)
-		return;
-	placed[index] = true;
-	anchor->probe = at;
-	anchor->next = set->first[probe_hash % TABLE_SIZE];
-	set->first[probe_hash % TABLE_SIZE] = index;
-	set->maybe[probe_hash / 64] |= UINT64_C(1) << probe_hash % 64;
 }
 
 bool
@@ -244,16 +162,17 @@ ev_anchor_find(const EvAnchorSet *set, const char *text, size_t length,
 			continue;
 		for (k = 0; k < 4; k++)
 			if ((maybe(set, hash[k]) & 1) != 0)
-				any = check_position(set, hash[k], text, length,
-									 i + (size_t) k, wanted, nrules, any);
+				any = check_position(set, hash[k], text + i + k,
+									 length - i - (size_t) k, wanted, nrules,
+									 any);
 	}
 	for (; i + LENGTH_MIN <= length; i++)
 	{
 		unsigned	hash = hash_of(load_three(text + i));
 
 		if ((maybe(set, hash) & 1) != 0)
-			any = check_position(set, hash, text, length, i, wanted, nrules,
-								 any);
+			any = check_position(set, hash, text + i, length - i, wanted,
+								 nrules, any);
 	}
 
 	if (!any && set->nalways > 0)
@@ -290,7 +209,7 @@ maybe(const EvAnchorSet *set, unsigned hash)
 /* An anchor whose rule is wanted already needs no comparison. */
 static bool
 check_position(const EvAnchorSet *set, unsigned hash, const char *text,
-			   size_t length, size_t at, bool *wanted, int nrules, bool any)
+			   size_t length, bool *wanted, int nrules, bool any)
 {
 	int			index;
 
@@ -298,15 +217,11 @@ check_position(const EvAnchorSet *set, unsigned hash, const char *text,
 		 index = set->anchors[index].next)
 	{
 		const Anchor *anchor = &set->anchors[index];
-		const char *start;
 		size_t		i = 0;
 
-		if (anchor->probe > at ||
-			anchor->length > length - (at - anchor->probe) ||
-			(any && wanted[anchor->rule]))
+		if (anchor->length > length || (any && wanted[anchor->rule]))
 			continue;
-		start = text + at - anchor->probe;
-		while (i < anchor->length && lower(start[i]) == anchor->literal[i])
+		while (i < anchor->length && lower(text[i]) == anchor->literal[i])
 			i++;
 		if (i < anchor->length)
 			continue;

