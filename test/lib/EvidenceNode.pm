@@ -55,7 +55,7 @@ Makes and initialises a node, not started yet.  Settings are those of
 pg_evidence without the prefix (C<< lease => 2 >>); others go in with
 append_conf.  Developer mode is on unless told otherwise, so that tests can
 move the clock.  C<< encoding => 'LATIN1' >> is the encoding of all databases;
-UTF8 without it.
+UTF8 without it.  C<< locale => 'tr_TR.UTF-8' >> is their locale; C without it.
 
 =cut
 
@@ -64,9 +64,10 @@ sub new
 	my ($class, $name, %settings) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 	my $encoding = delete $settings{encoding} // 'UTF8';
+	my $locale = delete $settings{locale} // 'C';
 
 	bless $node, $class;
-	$node->init(extra => [ '--no-locale', "--encoding=$encoding" ]);
+	$node->init(extra => [ "--locale=$locale", "--encoding=$encoding" ]);
 	$node->configure(%settings);
 	return $node;
 }

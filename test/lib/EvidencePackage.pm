@@ -35,8 +35,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(bytes_of cells_ok export_hostile_rows export_host_events
-  manifest_of member_of package_ok query_to_file records_of reference_ok
-  rows_to_file run_script run_tool);
+  manifest_of member_of package_ok packed_member_of query_to_file records_of
+  reference_ok rows_to_file run_script run_tool);
 
 # Columns of the log that may be exported, in their order.
 our @columns = qw(id created_at tenant_id actor_id actor_role action
@@ -72,6 +72,10 @@ sub run_tool
 
 The bytes of one member of a package.
 
+=item packed_member_of($zip, $name)
+
+The same bytes as they stand in the archive.
+
 =item bytes_of($file)
 
 The bytes of a file.
@@ -85,6 +89,23 @@ sub member_of
 
 	IPC::Run::run([ 'unzip', '-p', $zip, $name ], '>', \$bytes)
 	  or die "could not unpack $name of $zip";
+	return $bytes;
+}
+
+sub packed_member_of
+{
+	my ($zip, $name) = @_;
+	my $script = <<~'PYTHON';
+		import sys, zipfile
+		with zipfile.ZipFile(sys.argv[1]) as package, open(sys.argv[1], "rb") as file:
+		    member = package.getinfo(sys.argv[2])
+		    file.seek(member.header_offset + 30 + len(sys.argv[2]))
+		    sys.stdout.buffer.write(file.read(member.compress_size))
+		PYTHON
+	my $bytes = '';
+
+	IPC::Run::run([ 'python3', '-c', $script, $zip, $name ], '>', \$bytes)
+	  or die "could not read $name of $zip";
 	return $bytes;
 }
 
@@ -142,7 +163,8 @@ sub records_of
 Writes the rows of the log that the condition selects, in the order of an
 export, as a JSON array for the reference reader; returns the file's name.
 All exportable columns unless told otherwise.  The server writes the file, so
-that no client can lose a character.
+that no client can lose a character; from a SQL_ASCII database text goes there
+byte by byte.
 
 =cut
 
@@ -155,8 +177,14 @@ sub rows_to_file
 		id => 'id::text',
 		created_at => q{to_char(created_at AT TIME ZONE 'UTC',}
 		  . q{ 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
+	my $text = '%s';
+
+	$text = q{CASE WHEN %1$s IS NOT NULL THEN}
+	  . q{ json_build_object('hex', encode(convert_to(%1$s, 'SQL_ASCII'), 'hex')) END}
+	  if $node->safe_psql('postgres', 'SHOW server_encoding') eq 'SQL_ASCII';
 	my $object = join ', ',
-	  map { "'$_', " . ($text{$_} // $_) } @wanted ? @wanted : @columns;
+	  map { "'$_', " . ($text{$_} // sprintf $text, $_) }
+	  @wanted ? @wanted : @columns;
 
 	query_to_file($node, $path, <<~"SQL");
 		SELECT coalesce(json_agg(json_build_object($object)

@@ -1,7 +1,8 @@
 # One contract, always the same bytes: on clones of the cluster that differ in
-# every setting, on a promoted standby, and after an attempt was killed.  And
-# which rows belong to a contract: those that its snapshot saw, whoever
-# commits what afterwards.
+# every setting and in the hour, on a promoted standby, and after an attempt
+# was killed.  The same rows give the same records in a cluster of another
+# locale, and known bytes.  And which rows belong to a contract: those that its
+# snapshot saw, whoever commits what afterwards.
 
 use strict;
 use warnings;
@@ -14,6 +15,17 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $folder = PostgreSQL::Test::Utils::tempdir();
+
+# A locale in which nearly everything is different: i and I are no pair, the
+# comma stands in numbers.  Compiled here, since the machine may have none.
+mkdir "$folder/locales";
+PostgreSQL::Test::Utils::system_or_bail('localedef', '-i', 'tr_TR', '-f', 'UTF-8', "$folder/locales/tr_TR.UTF-8");
+$ENV{LOCPATH} = "$folder/locales";
+
+# A library that moves the clock of a whole server.
+my $other_hour = "$folder/other_hour.so";
+PostgreSQL::Test::Utils::system_or_bail('cc', '-shared', '-fPIC', '-o', $other_hour,
+	EvidenceNode::tool_path('../lib/other_hour.c'));
 
 my $node = EvidenceNode->new('main', max_exporters => 0,
 	max_active_per_requester => 100);
@@ -89,10 +101,10 @@ $other->append_conf('postgresql.conf', <<~'CONF');
 	intervalstyle = sql_standard
 	extra_float_digits = -3
 	bytea_output = escape
-	lc_messages = 'C.UTF-8'
-	lc_time = 'C.UTF-8'
-	lc_numeric = 'C.UTF-8'
-	lc_monetary = 'C.UTF-8'
+	lc_messages = 'tr_TR.UTF-8'
+	lc_time = 'tr_TR.UTF-8'
+	lc_numeric = 'tr_TR.UTF-8'
+	lc_monetary = 'tr_TR.UTF-8'
 	xmloption = document
 	default_transaction_isolation = serializable
 	enable_indexscan = off
@@ -103,11 +115,15 @@ $other->append_conf('postgresql.conf', <<~'CONF');
 	CONF
 {
 	local $ENV{TZ} = 'America/St_Johns';
-	local $ENV{LC_ALL} = 'C.UTF-8';
+	local $ENV{LC_ALL} = 'tr_TR.UTF-8';
+	local $ENV{LD_PRELOAD} = $other_hour;
+	local $ENV{EVIDENCE_HOURS} = 29;
 	my $mask = umask 0077;
 	$other->start;
 	umask $mask;
 }
+cmp_ok($other->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())::bigint') - time,
+	'>', 28 * 3600, 'the other cluster lives in another hour and day');
 $other->safe_psql('postgres', <<~'SQL');
 	DO $$ BEGIN
 	EXECUTE format('ALTER ROLE %I SET timezone = ''Pacific/Chatham''', current_user);
@@ -241,6 +257,75 @@ is(manifest_of($zip)->{snapshot}{consistency},
 		SQL
 	is_deeply([ glob($node->data_dir . '/base/pgsql_tmp/*') ],
 		[], 'no temporary file is left');
+}
+
+# Rows that never change, in two clusters that have nothing in common but these
+# rows: another locale means other rules for upper and lower case, for sorting
+# and for numbers.
+{
+	my $rows = <<~'SQL';
+		INSERT INTO evidence.audit_log (id, created_at, tenant_id, actor_id, actor_role, action, target_type,
+		                                target_id, outcome, error_code, request_id, source_fingerprint, summary)
+		OVERRIDING SYSTEM VALUE
+		SELECT 9000000 - n, timestamptz '2026-02-03 04:05:06.789+00' + (n / 3) * interval '1.000001 seconds', 'pinned',
+		       (ARRAY['ISPARTA', 'ısparta', 'İzmir', 'izmir', 'Ω', 'ß', '-7', U&'z\0301'])[1 + n % 8], 'clerk', 'pin.' || n % 7,
+		       'record', n::text, (ARRAY['success', 'failure', 'denied'])[1 + n % 3], CASE n % 5 WHEN 0 THEN 'E' || n END,
+		       'request-' || n / 4, 'key:' || encode(sha256(n::text::bytea), 'hex'),
+		       (ARRAY['=1+1', 'PASSWİORD, PASSWORD=Wm5xTq8Zr2 and API_KEY=Rt7Yu3Io9p', E'two\r\nlines\t', '', NULL, 'Ä, "ö"',
+		              '3,14 TITLE title', repeat('long ', 40) || n, U&'\202Ebidi', '١٢٣'])[1 + n % 10]
+		  FROM generate_series(1, 5000) AS n
+		SQL
+	my %contract = (
+		start_at => '2026-02-03 00:00:00+00',
+		end_at => '2026-02-10 00:00:00+00',
+		purpose => 'İstanbul, I and i',
+		filters => '{"tenant_id": ["pinned"], "action": ["pin.*"], "actor_id": ["ISPARTA", "izmir", "İzmir", "-7", "Ω", "ß", "\u0131sparta", "z\u0301"]}');
+	my $turk = EvidenceNode->new('turk', locale => 'tr_TR.UTF-8');
+	my %made;
+
+	{
+		local $ENV{LD_PRELOAD} = $other_hour;
+		local $ENV{EVIDENCE_HOURS} = -19;
+		$turk->start;
+	}
+	$turk->create_extension;
+	is($turk->safe_psql('postgres', "SELECT lower('I') || to_char(3.5, '0D0')"),
+		'ı 3,5', 'this cluster has other letters and numbers');
+	foreach my $cluster ($node, $turk)
+	{
+		my $zip = "$folder/pinned-" . $cluster->name . '.zip';
+
+		$cluster->safe_psql('postgres', $rows);
+		$cluster->export_to_file($cluster->export(%contract), $zip);
+		package_ok($cluster, $zip, 'pinned rows in cluster ' . $cluster->name);
+		cells_ok($cluster, $zip, q{tenant_id = 'pinned'}, 'pinned rows in cluster ' . $cluster->name);
+		$made{ $cluster->name } = $zip;
+	}
+	$turk->stop;
+
+	ok(member_of($made{main}, 'records.csv') eq member_of($made{turk}, 'records.csv'),
+		'C19: the same rows are the same records in a cluster of another locale');
+	my ($ours, $theirs) = map { manifest_of($_) } @made{qw(main turk)};
+	foreach my $name (qw(export_id requested_at snapshot))
+	{
+		delete $_->{$name} foreach $ours, $theirs;
+	}
+	is_deeply($theirs, $ours,
+		'C19: and their manifests differ only in what is of this cluster and this request');
+
+	# What these rows became when this was written.
+	my $codec = $ours->{producer}{codec};
+	my %pinned = (
+		records => '23af1e7d9761b18d85a6f3331c2da5275c46fe951f82f49264bbe422bb058241',
+		'isa-l 2.30.0 igzip 1, blocks of 256 KiB' => '35c2c828ad9a31efc3f9ac0de552b225ff716def0357a6bb199593c3e420b7f5');
+	is(sha256_hex(member_of($made{main}, 'records.csv')), $pinned{records}, 'records.csv is what it always was')
+	  || diag('The same rows now give another records.csv, so verify_audit_export() will call every'
+		  . ' older package altered.  This must not happen; rules for cells need a version of their own.');
+	is(sha256_hex(packed_member_of($made{main}, 'records.csv')),
+		$pinned{$codec} // "no bytes are pinned for this codec", "so are its bytes when packed by $codec")
+	  || diag('The compressor, its blocks or its library changed, so archives of one contract differ before'
+		  . ' and after.  The codec in the manifest must tell the two apart: give the new one a name of its'
+		  . ' own in ev_archive_codec() and pin its bytes here, beside those of the old one.');
 }
 
 $node->stop;

@@ -125,6 +125,19 @@ sub ids_of
 	my %seen = map { $_ => 1 } @ids;
 	is(scalar @ids, 2500, 'C39: each row is there');
 	is(scalar keys %seen, 2500, 'C39: and once only');
+
+	# The end of one range and the start of the next are that very instant.
+	my ($before, $instant, $behind) = split /\|/, value_of(<<~'SQL');
+		SELECT t - interval '1 hour', t, t + interval '1 microsecond'
+		  FROM (SELECT DISTINCT created_at FROM evidence.audit_log WHERE actor_id = 'instant') AS at(t)
+		SQL
+	my @of_ties = (filters => '{"tenant_id": ["ties"]}');
+	is(manifest_of(export_zip(@of_ties, start_at => $before, end_at => $instant))->{record_count},
+		0, 'C20: none of a thousand rows at the end of a range is in it');
+	$zip = export_zip(@of_ties, start_at => $instant, end_at => $behind);
+	is(manifest_of($zip)->{record_count}, 1000, 'C20: and all that are at its start');
+	cells_ok($node, $zip, "tenant_id = 'ties' AND action LIKE 'n.%' AND actor_id = 'instant'",
+		'C39: a thousand rows of one microsecond');
 }
 
 # Ends of the range, to the microsecond.

@@ -76,6 +76,7 @@ my $request = q{SELECT evidence.request_audit_export(now() - interval '1 day', n
 	my $zip = "$folder/ascii.zip";
 	$node->export_to_file($id, $zip);
 	package_ok($node, $zip, 'SQL_ASCII');
+	cells_ok($node, $zip, q{action = 'bytes.write'}, 'C16: SQL_ASCII');
 	my %summary = map { $_->{actor_id} => $_->{summary} } @{ records_of($zip) };
 	is($summary{"case-$_"}, $cases[$_][1], "C16: SQL_ASCII: $cases[$_][0]")
 	  foreach 0 .. $#cases;
@@ -156,6 +157,7 @@ my $request = q{SELECT evidence.request_audit_export(now() - interval '1 day', n
 	$node->wait_state($by, 'READY');
 	$node->export_to_file($by, $zip);
 	package_ok($node, $zip, 'LATIN1 by a role with an accent');
+	cells_ok($node, $zip, q{action = 'latin.write'}, 'C16: LATIN1');
 	is(manifest_of($zip)->{requested_by}, "jos\x{e9}", 'LATIN1: the requester, too');
 	my %summary = map { $_->{actor_id} => $_->{summary} } @{ records_of($zip) };
 	is($summary{jose}, 'one two', 'C11: LATIN1: a control above ASCII is cleaned');
@@ -184,6 +186,7 @@ my $request = q{SELECT evidence.request_audit_export(now() - interval '1 day', n
 	my $zip = "$folder/windows.zip";
 	$node->export_to_file($id, $zip);
 	package_ok($node, $zip, 'WIN1252');
+	cells_ok($node, $zip, q{action = 'good.write'}, 'C16: WIN1252');
 	is(records_of($zip)->[0]{summary}, "price \x{20ac} 5", 'WIN1252: characters arrive as UTF-8');
 
 	$id = $node->request(filters => '{"action": ["odd.*"]}');
