@@ -52,8 +52,8 @@ override with_llvm = no
 DIST_NAME = pg_evidence-$(EV_VERSION)
 DIST_FILE = $(DIST_NAME).zip
 
-.PHONY: all help deps test test-versions demo bench fuzz format check-format \
-	check-includes check-docs check-install warnings dist program \
+.PHONY: all help deps test test-versions test-foreign demo bench fuzz format \
+	check-format check-includes check-docs check-install warnings dist program \
 	install-program uninstall-program clean-program clean-tests test-unit \
 	test-regress test-isolation test-pgtap test-tap
 
@@ -71,6 +71,8 @@ help:
 	@echo 'make test-versions'
 	@echo '                  everything on PostgreSQL 15, 17 and 18 (root, Debian);'
 	@echo '                  MAJORS="17 18", FRESH=1, RECORD=1'
+	@echo 'make test-foreign spreadsheets, unpackers and databases read packages;'
+	@echo '                  installs them first'
 	@echo 'make check-format | check-includes | check-docs | check-install | warnings'
 	@echo 'make format       format all C files, renew the list of types'
 	@echo 'make bench        speed against what one would use instead; QUICK=1 for'
@@ -102,6 +104,14 @@ bench: deps
 
 fuzz: deps
 	@$(MAKE) -C test/fuzz run
+
+# Programs of other makes that read packages; too large for "make deps".
+READERS = libreoffice-calc gnumeric sqlite3 miller libtext-csv-xs-perl \
+	libarchive-tools
+
+test-foreign: deps
+	@test/tools/install-deps $(READERS)
+	@test/tools/run-tests --only foreign
 
 test-unit test-regress test-isolation test-pgtap test-tap:
 	@test/tools/run-tests --only $(@:test-%=%) $(TESTS)
