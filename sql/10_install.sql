@@ -64,6 +64,7 @@ SELECT current_database() AS served \gset
 CREATE DATABASE regress_other_database;
 \c regress_other_database
 \set VERBOSITY default
+\set SHOW_CONTEXT never
 CREATE EXTENSION pg_evidence;
 \set VERBOSITY terse
 \c :served

@@ -5,8 +5,10 @@ SELECT count(*) > 10 AS some_rules, count(DISTINCT name) = count(*) AS each_once
        bool_and(builtin) AS builtin, bool_and(pattern IS NOT NULL) AS in_use, count(DISTINCT position) = count(*) AS ordered
   FROM evidence.redaction_rule;
 
--- What cannot be a rule (22023), with the place in the pattern --------------------------
-SELECT s.what, test.try(format('SELECT evidence.add_redaction_rule(%s)', s.arguments)) AS answer FROM (VALUES
+-- What cannot be a rule (22023), with the place in the pattern.  Newer versions of PCRE2
+-- name the end of what is wrong instead of its beginning. --------------------------------
+SELECT s.what, regexp_replace(test.try(format('SELECT evidence.add_redaction_rule(%s)', s.arguments)),
+                              'at byte [0-2]:', 'at byte N:') AS answer FROM (VALUES
     ('name is null', $$NULL, 'x', 'why'$$), ('name is empty', $$'', 'x', 'why'$$), ('name in capitals', $$'Badge', 'x', 'why'$$),
     ('name of 41', $$repeat('n', 41), 'x', 'why'$$), ('name with a bracket', $$'a]b', 'x', 'why'$$),
     ('pattern is null', $$'badge', NULL, 'why'$$), ('pattern is empty', $$'badge', '', 'why'$$),
