@@ -15,6 +15,7 @@
 
 #include "catalog/namespace.h"
 #include "commands/extension.h"
+#include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -82,23 +83,37 @@ ev_tables_try_lock(void)
 }
 
 /*
- * A conditional lock that is a little stronger than a reader's fails exactly
- * when somebody stands in the queue with a lock that readers conflict with.
- * The lock manager cannot be asked directly, since a reader's own lock is
- * usually not in its shared table at all.
+ * A reader is in the way of nothing but an exclusive lock.  Since PostgreSQL
+ * 17 it can no longer find that out by asking for another lock on the table:
+ * whoever holds one gets the next one in front of all who wait.  So the lock
+ * table is read; all of it, but only while the table stands there, which it
+ * does not for readers and writers alone.
  */
 bool
 ev_tables_in_the_way(const char *table_name)
 {
 	List	   *names;
 	Oid			table;
+	LOCKTAG		tag;
+	LockData   *all;
+	bool		found = false;
+	int			i;
 
 	names = textToQualifiedNameList(cstring_to_text(table_name));
 	table = RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, true);
 	if (!OidIsValid(table))
 		return false;
-	if (!ConditionalLockRelationOid(table, RowShareLock))
-		return true;
-	UnlockRelationOid(table, RowShareLock);
-	return false;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
+	/* Despite its name the function counts locks that are held, too. */
+	if (LockWaiterCount(&tag) == 0)
+		return false;
+
+	all = GetLockStatusData();
+	for (i = 0; i < all->nelements && !found; i++)
+		found = all->locks[i].waitLockMode == AccessExclusiveLock &&
+			memcmp(&all->locks[i].locktag, &tag, sizeof(tag)) == 0;
+	pfree(all->locks);
+	pfree(all);
+	return found;
 }
