@@ -11,6 +11,7 @@
 #define EV_BASE_COMPAT_H
 
 #include "fmgr.h"
+#include "utils/guc.h"
 #include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
@@ -33,6 +34,18 @@
 #define EV_WAIT_EVENT(name) WaitEventExtensionNew(name)
 #else
 #define EV_WAIT_EVENT(name) ((void) (name), PG_WAIT_EXTENSION)
+#endif
+
+/*
+ * PostgreSQL 17 has transaction_timeout, which ends background workers as
+ * well.  It is meant for sessions that forgot to end a transaction; reading a
+ * long export takes as long as it takes.
+ */
+#if PG_VERSION_NUM >= 170000
+#define EV_LIFT_TRANSACTION_TIMEOUT() \
+	SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE)
+#else
+#define EV_LIFT_TRANSACTION_TIMEOUT() ((void) 0)
 #endif
 
 #endif							/* EV_BASE_COMPAT_H */

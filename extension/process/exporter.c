@@ -100,6 +100,7 @@ ev_exporter_main(Datum main_arg)
 											  arguments.role, 0);
 	SetConfigOption("application_name", "pg_evidence exporter", PGC_USERSET,
 					PGC_S_SESSION);
+	EV_LIFT_TRANSACTION_TIMEOUT();
 
 	MemoryContextSwitchTo(AllocSetContextCreate(TopMemoryContext,
 												"pg_evidence exporter",

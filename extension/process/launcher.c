@@ -123,6 +123,7 @@ ev_launcher_main(Datum main_arg)
 	BackgroundWorkerInitializeConnection(ev_database, NULL, 0);
 	SetConfigOption("application_name", "pg_evidence launcher", PGC_USERSET,
 					PGC_S_SESSION);
+	EV_LIFT_TRANSACTION_TIMEOUT();
 	ev_shmem_set_launcher();
 
 	ereport(LOG,
