@@ -78,7 +78,8 @@ my $request = q{SELECT evidence.request_audit_export(now() - interval '1 day', n
 	package_ok($node, $zip, 'SQL_ASCII');
 	cells_ok($node, $zip, q{action = 'bytes.write'}, 'C16: SQL_ASCII');
 	my %summary = map { $_->{actor_id} => $_->{summary} } @{ records_of($zip) };
-	is($summary{"case-$_"}, $cases[$_][1], "C16: SQL_ASCII: $cases[$_][0]")
+	# A planted secret stands in no output, not even in the name of its test.
+	is($summary{"case-$_"}, $cases[$_][1], 'C16: SQL_ASCII: ' . $cases[$_][0] =~ s/password=\K.*/.../r)
 	  foreach 0 .. $#cases;
 	is(manifest_of($zip)->{cells}{cleaned},
 		scalar(grep { $_->[1] =~ /\x{fffd}/ } @cases),
