@@ -129,6 +129,8 @@ check-includes:
 
 check-docs:
 	@test/tools/check_docs.py
+	@test/tools/check_cases.py --self-test
+	@test/tools/check_cases.py
 
 check-install:
 	@test/tools/check_install_script.py --self-test
