@@ -139,6 +139,8 @@ def main():
     if unknown:
         sys.exit(f"bench: no measurement {' '.join(sorted(unknown))};"
                  f" there are {' '.join(MEASUREMENTS)}")
+    if not pathlib.Path("/proc/self/schedstat").exists():
+        sys.exit("bench: this kernel does not tell the CPU time of a process")
 
     bench = Bench(options)
     rows = []
@@ -150,8 +152,9 @@ def main():
     except server.Failed as failure:
         sys.exit(f"bench: {failure}")
     finally:
+        # What has been measured is shown even if the rest failed.
+        print(report.table(rows))
         shutil.rmtree(bench.scratch)
-    print(report.table(rows))
 
 
 if __name__ == "__main__":
