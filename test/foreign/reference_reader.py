@@ -148,6 +148,22 @@ def load(path):
         return json.load(file)
 
 
+def judge(package, table=None, secrets=None):
+    """Read one package; how many records and cells were looked at."""
+    records_raw, manifest_raw = read_archive(package)
+    records = parse(records_raw.decode("utf-8", "strict"))
+    check_csv_module(records_raw.decode("utf-8"), records)
+    manifest = check_manifest(manifest_raw, records_raw, records, fault)
+    for secret in secrets or []:
+        for name, member in zip(MEMBERS, (records_raw, manifest_raw)):
+            if secret.encode("utf-8") in member:
+                fault(name, "holds the secret %r" % secret)
+    cells = 0
+    if table is not None:
+        cells = check_table(table, records, manifest, secrets)
+    return len(records) - 1, cells
+
+
 def main():
     parser = argparse.ArgumentParser(
         description="Read an evidence package independently.")
@@ -155,20 +171,12 @@ def main():
     parser.add_argument("--table", metavar="ROWS.json")
     parser.add_argument("--secrets", metavar="LIST.json")
     arguments = parser.parse_args()
-    records_raw, manifest_raw = read_archive(arguments.package)
-    records = parse(records_raw.decode("utf-8", "strict"))
-    check_csv_module(records_raw.decode("utf-8"), records)
-    manifest = check_manifest(manifest_raw, records_raw, records, fault)
-    secrets = load(arguments.secrets) if arguments.secrets else None
-    for secret in secrets or []:
-        for name, member in zip(MEMBERS, (records_raw, manifest_raw)):
-            if secret.encode("utf-8") in member:
-                fault(name, "holds the secret %r" % secret)
-    cells = 0
-    if arguments.table:
-        cells = check_table(load(arguments.table), records, manifest, secrets)
+    records, cells = judge(
+        arguments.package,
+        load(arguments.table) if arguments.table else None,
+        load(arguments.secrets) if arguments.secrets else None)
     print("%d records, %d cells compared with the table, %d faults"
-          % (len(records) - 1, cells, len(faults)))
+          % (records, cells, len(faults)))
     return 1 if faults else 0
 
 

@@ -13,6 +13,12 @@ use Test::More;
 my $folder = PostgreSQL::Test::Utils::tempdir();
 my $demo = EvidenceNode::tool_path('../../demo');
 
+# The reader that judges the packages below finds what it looks for.
+{
+	my ($good, $output) = run_tool('python3', EvidenceNode::tool_path('../foreign/self_test.py'));
+	ok($good, 'the reference reader names each fault of broken packages') || diag($output);
+}
+
 append_to_file("$folder/fingerprint.key", 'test:' . '89abcdef' x 8 . "\n");
 chmod 0600, "$folder/fingerprint.key";
 
