@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "archive_layout.h"
 #include "memory_file.h"
 #include "package.h"
 #include "tap.h"
@@ -270,6 +271,14 @@ start_hostile(MemoryFile *file)
 	return places;
 }
 
+static bool
+layout_accepts(MemoryFile *file)
+{
+	EvError		error;
+
+	return ev_layout_check(&file->file, (int64_t) file->bytes.length, &error);
+}
+
 /* Change one byte at an offset from some place. */
 typedef struct Change
 {
@@ -322,8 +331,118 @@ test_changed_headers(void)
 		else if (change->place == 'e')
 			at += places.end;
 		file.bytes.data[at] = change->byte;
+
+		/* libzip may be the first to refuse it; the layout alone must. */
+		ok(at == 60 || !layout_accepts(&file), "the layout shows it: %s",
+		   change->name);
 		check_refused(&file, change->name);
 	}
+}
+
+/* Several bytes at an offset from some place, for the layout alone. */
+static void
+test_layout(void)
+{
+	static const struct
+	{
+		const char *fault;
+		char		place;		/* l, c, d or e as above; b is l and c */
+		size_t		offset;
+		const char *bytes;
+		size_t		length;
+	}			changes[] = {
+		{"points behind its own end", 'e', 16, "\0\0\0\x7F", 4},
+		{"damaged directory entry", 'c', 0, "PK\1\3", 4},
+		{"damaged ZIP64 end record", 'e', 8, "\xFF\xFF\xFF\xFF", 4},
+		{"unknown member or extra field", 'c', 28, "\x40\0", 2},
+		{"longer than the archive", 'p', 0, "\xFF\xFF\xFF\x7F", 4},
+		{"bytes outside its members", 'q', 0, "\1\0\0\0", 4},
+		{"bytes around its directory", 'e', 12, "\1\0\0\0", 4},
+		{"split over several disks", 'e', 8, "\1\0", 2}
+	};
+	MemoryFile	file;
+	EvError		error;
+	size_t		i;
+
+	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+	{
+		Places		places = start_hostile(&file);
+		size_t		second = find_last(&file.bytes, "PK\1\2");
+		char	   *data = file.bytes.data;
+		size_t		length = changes[i].length;
+
+		switch (changes[i].place)
+		{
+			case 'c':
+				data += places.central + changes[i].offset;
+				break;
+			case 'e':
+				data += places.end + changes[i].offset;
+				break;
+			case 'p':
+				/* The packed size of the first member, in both headers. */
+				memcpy(data + 18, changes[i].bytes, length);
+				data += places.central + 20;
+				break;
+			case 'q':
+				/* And of the second one. */
+				memcpy(data + places.second + 18, changes[i].bytes, length);
+				data += second + 20;
+				break;
+		}
+		memcpy(data, changes[i].bytes, length);
+		error.text[0] = '\0';
+		ok(!ev_layout_check(&file.file, (int64_t) file.bytes.length, &error) &&
+		   strstr(error.text, changes[i].fault) != NULL, "layout: %s",
+		   error.text);
+		ev_buffer_free(&file.bytes);
+	}
+
+	memory_file_start(&file);
+	ev_buffer_append(&file.bytes,
+					 "PK\5\6\0\0\0\0\xFF\xFF\xFF\xFF\0\0\0\0\0\0\0\0\0\0",
+					 22);
+	ok(!ev_layout_check(&file.file, 22, &error) &&
+	   strstr(error.text, "no ZIP64 end record") != NULL, "layout: %s",
+	   error.text);
+	ev_buffer_free(&file.bytes);
+}
+
+/* A file that stops giving bytes at any moment is an error. */
+static void
+test_failing_reads(void)
+{
+	MemoryFile	file;
+	int			reads;
+	bool		done = false;
+	bool		layout_done = false;
+	int			silent = 0;
+
+	start_hostile(&file);
+	for (reads = 0; !(done && layout_done) && reads < 1000; reads++)
+	{
+		EvError		error = {EV_ERROR_NONE, ""};
+		EvBuffer	got = {0};
+		EvArchive  *archive;
+
+		file.reads_left = reads;
+		layout_done = layout_accepts(&file);
+		file.reads_left = reads;
+		archive = ev_archive_open(&file.file, (int64_t) file.bytes.length,
+								  &error);
+		done = archive != NULL &&
+			ev_archive_read(archive, EV_RECORDS_MEMBER, 1000000, collect,
+							&got, &error) &&
+			ev_archive_read(archive, EV_MANIFEST_MEMBER, 1000000, collect,
+							&got, &error);
+		silent += !done && error.text[0] == '\0';
+		ev_archive_close(archive);
+		ev_buffer_free(&got);
+	}
+	ok(done && layout_done && reads > 10, "an archive needs %d reads",
+	   reads - 1);
+	ok(silent == 0, "each read that fails is told");
+	ev_buffer_free(&file.bytes);
 }
 
 /* A byte hidden between the end of the deflate stream and the next member. */
@@ -619,6 +738,8 @@ main(void)
 	test_call_patterns();
 	test_reading();
 	test_changed_headers();
+	test_layout();
+	test_failing_reads();
 	test_hostile();
 	test_bomb();
 	test_zip64();

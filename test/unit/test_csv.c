@@ -171,6 +171,32 @@ test_blocks(void)
 	free(text);
 }
 
+/* The sink refuses the block that is full somewhere within a cell. */
+static void
+test_full_sink(void)
+{
+	static const char cell[] = "=\"a\"\"b\",c";
+	char	   *text = malloc(EV_CSV_BLOCK);
+	int			taken = 0;
+	int			left;
+
+	memset(text, 'x', EV_CSV_BLOCK);
+	for (left = 1; left < 30; left++)
+	{
+		Sink		sink = {0};
+		EvError		error;
+		EvCsvWriter *writer = ev_csv_create(NULL, take, &sink, &error);
+
+		sink.refuse = true;
+		ev_csv_text(writer, text, (size_t) (EV_CSV_BLOCK - left), &error);
+		taken += ev_csv_text(writer, cell, strlen(cell), &error) &&
+			ev_csv_end_record(writer, &error);
+		ev_csv_free(writer);
+	}
+	ok(taken > 0 && taken < 20, "a full sink is told wherever a block ends");
+	free(text);
+}
+
 static void
 test_repair(void)
 {
@@ -191,6 +217,7 @@ main(void)
 	test_record();
 	test_times();
 	test_blocks();
+	test_full_sink();
 	test_repair();
 	return tap_done();
 }

@@ -18,10 +18,12 @@
 
 #include <jansson.h>
 
+#include "anchor.h"
 #include "manifest.h"
 #include "memory_file.h"
 #include "package.h"
 #include "redact_rule.h"
+#include "records.h"
 #include "verify.h"
 
 #include "failing.h"
@@ -294,6 +296,23 @@ fail_everywhere(const char *name, Work work)
 	ok(leaked == 0, "%s: no failure loses memory", name);
 }
 
+/* What is allowed to be released without having been made. */
+static void
+test_nothing(void)
+{
+	EvBuffer	buffer = {0};
+
+	ev_redactor_free(NULL);
+	ev_csv_free(NULL);
+	ev_package_free(NULL);
+	ev_anchor_set_free(NULL);
+	ev_records_free(NULL);
+	ev_spool_free(NULL);
+	ev_archive_close(NULL);
+	ok(!ev_buffer_reserve(&buffer, SIZE_MAX),
+	   "no buffer has room for everything");
+}
+
 /* jansson is told where to find memory, so its calls fail too. */
 static void
 share_memory_with_jansson(void)
@@ -306,6 +325,7 @@ main(void)
 {
 	share_memory_with_jansson();
 	ok(prepare_file(), "a package is made");
+	test_nothing();
 	fail_everywhere("package", work_package);
 	fail_everywhere("digests", work_digests);
 	fail_everywhere("verify", work_verify);

@@ -42,6 +42,7 @@ test_json(void)
 {
 	EvBuffer	out = {0};
 	EvJson		json;
+	int			i;
 
 	ev_json_start(&json, &out);
 	ev_json_object(&json);
@@ -69,6 +70,15 @@ test_json(void)
 	ev_json_start(&json, &out);
 	ev_json_array(&json);
 	ok(!ev_json_finish(&json), "an array that stays open is no success");
+	ev_json_start(&json, &out);
+	ev_json_end_array(&json);
+	ok(!ev_json_finish(&json), "nor is one that was never begun");
+	ev_json_start(&json, &out);
+	for (i = 0; i < EV_JSON_DEPTH; i++)
+		ev_json_array(&json);
+	for (i = 0; i < EV_JSON_DEPTH; i++)
+		ev_json_end_array(&json);
+	ok(!ev_json_finish(&json), "nor are too many within each other");
 	ev_buffer_free(&out);
 }
 
@@ -176,6 +186,8 @@ test_digests(void)
 	ev_sha256_hex(digest, hex);
 	is(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
 	   "HMAC-SHA-256 as RFC 4231 has it");
+	ok(!ev_hmac_sha256("", 2000000, "x", 1, digest, &error) &&
+	   error.kind == EV_ERROR_ARGUMENT, "a key of 2 MB is refused");
 	ok(ev_digest_equal("abc", "abc", 3) && !ev_digest_equal("abc", "abd", 3),
 	   "comparison of digests");
 }

@@ -164,6 +164,45 @@ test_backslashes(void)
 	ev_buffer_free(&out);
 }
 
+/* Only what is exactly a mark counts as redacted already. */
+static void
+test_marks(void)
+{
+	static const EvRule rule = {"mark", "(\\[redacted:[^\\]]*\\])", NULL, 0, 0};
+	EvError		error;
+	EvBuffer	out = {0};
+	EvRedactor *mine = ev_redactor_create(&rule, 1, &error);
+
+	ok(ev_redactor_apply(mine, "[redacted:password]", 19, &out, &error) == 0,
+	   "C09 a mark stays");
+	ok(ev_redactor_apply(mine, "[redacted:my secret]", 20, &out, &error) == 1,
+	   "C09 a text in the clothes of a mark does not");
+	ev_redactor_free(mine);
+	ev_buffer_free(&out);
+}
+
+/* A pattern that needs more stack than the just-in-time code may have. */
+static void
+test_deep_rule(void)
+{
+	static const EvRule rule = {"deep", "((?:(x)|(y))*z)", NULL, 0, 0};
+	EvError		error;
+	EvBuffer	text = {0};
+	EvBuffer	out = {0};
+	EvRedactor *mine = ev_redactor_create(&rule, 1, &error);
+	int			i;
+
+	for (i = 0; i < LONG_TEXT / 2; i++)
+		ev_buffer_append_byte(&text, 'x');
+	ev_buffer_append_byte(&text, 'z');
+	ok(ev_redactor_apply(mine, text.data, text.length, &out, &error) == 1 &&
+	   memmem(out.data, out.length, "xx", 2) == NULL,
+	   "a pattern of deep nesting still redacts");
+	ev_redactor_free(mine);
+	ev_buffer_free(&text);
+	ev_buffer_free(&out);
+}
+
 static void
 test_user_rules(void)
 {
@@ -216,6 +255,12 @@ test_user_rules(void)
 	is(out.data, "bc[redacted:empty]\xC3\xA4", "and others are found");
 	ev_redactor_free(mine);
 
+	ok(ev_redactor_create(wrong, 3, &error) == NULL &&
+	   error.kind == EV_ERROR_ARGUMENT, "nothing is made of a wrong rule");
+	ok(!ev_rule_check(&wrong[0], NULL), "who wants no reason gets none");
+	test_marks();
+	test_deep_rule();
+
 	ok(ev_ruleset_digest(rules, 3, 1, hex, &error) &&
 	   ev_ruleset_digest(rules, 3, 2, other, &error) &&
 	   strcmp(hex, other) != 0, "another version is another ruleset");
@@ -227,6 +272,23 @@ test_user_rules(void)
 	ok(mine != NULL && ev_redactor_apply(mine, "password=x", 10, &out,
 										 &error) == 0, "no rules, no change");
 	ev_redactor_free(mine);
+	ev_buffer_free(&out);
+}
+
+/* Forms that are looked into only so far, or hold no characters. */
+static void
+test_odd_forms(void)
+{
+	static const char many[] = "a%252525253Db and %FF%C3(%80 password%3DEz65530QkTv";
+	static const char escape[] = "pass\x1b[999999999999999999999999999999999999;word=Ez65530QkTv \x1b[\x01 x";
+	EvBuffer	out = {0};
+	EvError		error;
+
+	ok(ev_redactor_apply(redactor, many, strlen(many), &out, &error) == 1 &&
+	   strstr(out.data, "Ez65530QkTv") == NULL,
+	   "bytes that are no text do not hide what stands behind them");
+	ok(ev_redactor_apply(redactor, escape, strlen(escape), &out, &error) >= 0,
+	   "an escape sequence without end is passed over");
 	ev_buffer_free(&out);
 }
 
@@ -244,6 +306,7 @@ main(void)
 	test_linear();
 	test_backslashes();
 	test_user_rules();
+	test_odd_forms();
 	ev_redactor_free(redactor);
 	return tap_done();
 }
