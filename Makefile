@@ -52,8 +52,9 @@ override with_llvm = no
 DIST_NAME = pg_evidence-$(EV_VERSION)
 DIST_FILE = $(DIST_NAME).zip
 
-.PHONY: all help deps test test-versions test-foreign demo bench fuzz format \
-	check-format check-includes check-docs check-install warnings dist program \
+.PHONY: all help deps test test-versions test-foreign test-chaos test-large \
+	demo bench fuzz format check-format check-includes check-docs \
+	check-install warnings dist program \
 	install-program uninstall-program clean-program clean-tests test-unit \
 	test-regress test-isolation test-pgtap test-tap
 
@@ -73,6 +74,10 @@ help:
 	@echo '                  MAJORS="17 18", FRESH=1, RECORD=1'
 	@echo 'make test-foreign spreadsheets, unpackers and databases read packages;'
 	@echo '                  installs them first'
+	@echo 'make test-chaos   many sessions at work while processes are killed;'
+	@echo '                  SECONDS=600 SEED=1 SESSIONS=20, RECORD=1, KEEP=1'
+	@echo 'make test-large   the tests of memory with 2,000 exports of each kind, and'
+	@echo '                  of a filter that matches 10 rows of 10 million'
 	@echo 'make check-format | check-includes | check-docs | check-install | warnings'
 	@echo 'make format       format all C files, renew the list of types'
 	@echo 'make bench        speed against what one would use instead; QUICK=1 for'
@@ -93,6 +98,18 @@ test: deps
 # MAJORS="17 18" picks some; each brings its own dependencies.
 test-versions:
 	@test/versions/run $(MAJORS)
+
+test-chaos:
+	@test/tools/install-deps python3-psycopg
+	@test/chaos/run $(if $(SECONDS),--seconds $(SECONDS)) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(SESSIONS),--sessions $(SESSIONS)) \
+	  $(if $(KEEP),--keep)
+
+# Loading so many rows takes minutes; the waits of the tests must allow it.
+test-large: deps
+	@EVIDENCE_EXPORTS=2000 EVIDENCE_ROWS=10000000 \
+	  PG_TEST_TIMEOUT_DEFAULT=900 \
+	  test/tools/run-tests --only tap 075_memory 027_needle
 
 demo: deps
 	@demo/run $(if $(KEEP),--keep)
