@@ -82,6 +82,8 @@ end_scratch()
 {
 	local process pid_file
 
+	# A second signal must not leave half of it behind.
+	trap '' HUP INT TERM
 	cd /
 	for process in /proc/[0-9]*
 	do
