@@ -28,7 +28,8 @@ SELECT format('%s %s, job %s after %s attempts, event %s, stopped %s, %s attempt
     OR (e.state = 'CANCELLED' AND e.stopped_at IS NULL)
 """
 
-# (number of the invariant, name, query)
+# (number of the invariant, name, query).  An attempt ends with PE004 when its
+# process died and with 57014 when the killer sent it a SIGINT.
 LEDGER = (
     ("1", "each export has one job and one event, in a legal combination", """
 SELECT format('%s: %s, %s, %s', e.id, e.state, j.state, o.state)
@@ -44,11 +45,11 @@ SELECT format('%s: %s %s', e.id, e.error_code, e.error_message)
   FROM evidence.audit_export AS e
  WHERE e.state = 'FAILED' AND NOT (
        (e.error_code = 'PE002' AND e.record_count > {max_records})
-    OR (e.error_code = 'PE004' AND e.error_message <> ''))"""),
+    OR (e.error_code IN ('PE004', '57014') AND e.error_message <> ''))"""),
     ("1", "nobody gives up before the last attempt", """
 SELECT format('%s: %s after %s attempts', e.id, e.error_code, j.attempts)
   FROM evidence.audit_export AS e JOIN evidence.background_job AS j ON j.export_id = e.id
- WHERE (e.error_code = 'PE004' AND e.state = 'FAILED'
+ WHERE (e.error_code <> 'PE002' AND e.state = 'FAILED'
         AND j.attempts <> current_setting('pg_evidence.max_attempts')::integer)
     OR j.attempts > current_setting('pg_evidence.max_attempts')::integer"""),
     ("1", "the history is one legal path that ends in the state", """
