@@ -89,6 +89,8 @@ ev_exporter_main(Datum main_arg)
 	pqsignal(SIGTERM, handle_sigterm);
 	pqsignal(SIGINT, StatementCancelHandler);
 	BackgroundWorkerUnblockSignals();
+	/* A reload between the fork and the handler has passed unnoticed. */
+	ProcessConfigFile(PGC_SIGHUP);
 
 	memcpy(&arguments, MyBgworkerEntry->bgw_extra, sizeof(arguments));
 	before_shmem_exit(leave_slot, (Datum) 0);

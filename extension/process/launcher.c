@@ -119,6 +119,8 @@ ev_launcher_main(Datum main_arg)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
+	/* A reload between the fork and the handler has passed unnoticed. */
+	ConfigReloadPending = true;
 	ev_owner_pin_search_path();
 	BackgroundWorkerInitializeConnection(ev_database, NULL, 0);
 	SetConfigOption("application_name", "pg_evidence launcher", PGC_USERSET,
