@@ -53,7 +53,7 @@ DIST_NAME = pg_evidence-$(EV_VERSION)
 DIST_FILE = $(DIST_NAME).zip
 
 .PHONY: all help deps test test-versions test-foreign test-chaos test-large \
-	demo bench fuzz format check-format check-includes check-docs \
+	demo bench fuzz kill-matrix format check-format check-includes check-docs \
 	check-install warnings dist program \
 	install-program uninstall-program clean-program clean-tests test-unit \
 	test-regress test-isolation test-pgtap test-tap
@@ -83,6 +83,8 @@ help:
 	@echo 'make bench        speed against what one would use instead; QUICK=1 for'
 	@echo '                  a short one, ONLY="archive claim" RUNS=5 ROWS="50000"'
 	@echo '                  to pick; RECORD=1 writes the table into README.md'
+	@echo 'make kill-matrix  the tests in which processes die, and a table of what'
+	@echo '                  came of each death; RECORD=1 as above'
 	@echo 'make fuzz         fuzz the package code; SECONDS_EACH=60'
 	@echo 'make dist         zip the committed tree for release'
 	@echo 'make clean        remove what was built'
@@ -118,6 +120,9 @@ bench: deps
 	@test/bench/run $(if $(ONLY),--only "$(ONLY)") \
 	  $(if $(ROWS),--rows "$(ROWS)") $(if $(RUNS),--runs $(RUNS)) \
 	  $(if $(QUICK),--quick)
+
+kill-matrix: deps
+	@test/tools/kill_matrix.py
 
 fuzz: deps
 	@$(MAKE) -C test/fuzz run

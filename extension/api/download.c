@@ -29,6 +29,7 @@
 #include "api/call.h"
 #include "base/clock.h"
 #include "base/errors.h"
+#include "base/pause.h"
 #include "ledger/archive.h"
 #include "ledger/audit.h"
 #include "ledger/grant.h"
@@ -180,6 +181,10 @@ ev_sql_fetch_audit_export(PG_FUNCTION_ARGS)
 		ev_call_end(&call);
 		SRF_RETURN_DONE(context);
 	}
+	if (seq == 0)
+		ev_pause_at("fetching");
+	else
+		ev_pause_at("half-fetched");
 	data = ev_chunk_read(&grant.archive_token, seq);
 	if (data == NULL)
 		refuse_mismatch();

@@ -8,6 +8,10 @@
  * process there, so each such place has a name.  The check costs one test of
  * a flag on a server that is not in developer mode.
  *
+ * With the word "trace" in place of a name nobody stands still, and each step
+ * that is passed is logged: so a test sees whether its list of steps is the
+ * one that the processes really take.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -22,7 +26,13 @@
 #include "base/settings.h"
 
 /* How often a paused process looks at the configuration again. */
-#define PAUSE_POLL_MS 50
+#define PAUSE_POLL_MS 20
+
+/* Not the name of a step: log them all. */
+#define TRACE "trace"
+
+static bool is_set_to(const char *word);
+static void read_settings_again(void);
 
 void
 ev_pause_at(const char *step)
@@ -32,7 +42,14 @@ ev_pause_at(const char *step)
 	if (!ev_developer_mode)
 		return;
 
-	while (ev_debug_pause != NULL && strcmp(ev_debug_pause, step) == 0)
+	/* What was set before this step began counts, also in mid-transaction. */
+	read_settings_again();
+	if (is_set_to(TRACE))
+		ereport(LOG,
+				(errmsg("pg_evidence process %d passes \"%s\"",
+						MyProcPid, step)));
+
+	while (is_set_to(step))
 	{
 		if (!announced)
 			ereport(LOG,
@@ -45,10 +62,21 @@ ev_pause_at(const char *step)
 						 PAUSE_POLL_MS, EV_WAIT_EVENT("EvidencePause"));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		if (ConfigReloadPending)
-		{
-			ConfigReloadPending = false;
-			ProcessConfigFile(PGC_SIGHUP);
-		}
+		read_settings_again();
 	}
+}
+
+static bool
+is_set_to(const char *word)
+{
+	return ev_debug_pause != NULL && strcmp(ev_debug_pause, word) == 0;
+}
+
+static void
+read_settings_again(void)
+{
+	if (!ConfigReloadPending)
+		return;
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
 }

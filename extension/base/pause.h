@@ -10,7 +10,8 @@
 
 /*
  * Wait here for as long as pg_evidence.debug_pause names this step; returns
- * at once without developer mode.  Interrupts are served meanwhile.
+ * at once without developer mode.  Interrupts are served meanwhile, unless
+ * they are held off, as after a commit.
  */
 extern void ev_pause_at(const char *step);
 

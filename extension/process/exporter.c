@@ -33,6 +33,7 @@
 
 #include "base/compat.h"
 #include "base/owner.h"
+#include "base/pause.h"
 #include "process/exporter.h"
 #include "process/run.h"
 #include "process/shmem.h"
@@ -96,6 +97,7 @@ ev_exporter_main(Datum main_arg)
 	before_shmem_exit(leave_slot, (Datum) 0);
 	if (!ev_shmem_attach(arguments.slot, arguments.job_id))
 		return;
+	ev_pause_at("attached");
 
 	ev_owner_pin_search_path();
 	BackgroundWorkerInitializeConnectionByOid(arguments.database,

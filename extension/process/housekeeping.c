@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "base/pause.h"
 #include "ledger/job.h"
 #include "ledger/outbox.h"
 #include "ledger/tables.h"
@@ -59,8 +60,12 @@ recover_all(EvTransaction *transaction, EvRecovery *recovery)
 			return false;
 		found = ev_job_recover_one(ev_shmem_boot_id(), ev_shmem_boot_clean(),
 								   tokens, clean, nattempts, recovery);
+		if (found)
+			ev_pause_at("recovering");
 		ev_transaction_commit(transaction);
 	} while (found);
+	if (recovery->lost > 0)
+		ev_pause_at("recovered");
 
 	if (ngone == 0)
 		return true;
@@ -95,6 +100,8 @@ deliver_all(EvTransaction *transaction)
 		PG_TRY();
 		{
 			found = ev_outbox_deliver_one(&event_id);
+			if (found)
+				ev_pause_at("delivering");
 			ev_transaction_commit(transaction);
 		}
 		PG_CATCH();

@@ -302,7 +302,9 @@ renew_leases(EvTransaction *transaction, const pg_uuid_t *tokens, int ntokens)
 	ev_transaction_begin(transaction, EV_TRANSACTION_WRITE);
 	if (ev_tables_try_lock())
 		(void) ev_job_renew(tokens, ntokens);
+	ev_pause_at("renewing");
 	ev_transaction_commit(transaction);
+	ev_pause_at("renewed");
 }
 
 /*
@@ -337,12 +339,17 @@ start_exporters(EvTransaction *transaction)
 		arguments.job_id = jobs[i];
 		arguments.slot = ev_shmem_hand_over(jobs[i]);
 		if (arguments.slot >= 0)
+		{
 			watch_anew(&watched[arguments.slot]);
+			ev_pause_at("handed-over");
+		}
 		else
 		{
 			arguments.slot = ev_shmem_reserve(jobs[i]);
+			ev_pause_at("starting");
 			if (arguments.slot < 0 || !start_exporter(&arguments))
 				return;
+			ev_pause_at("started");
 		}
 		room--;
 	}

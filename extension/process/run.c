@@ -230,6 +230,7 @@ prepare(Run *run)
 	run->producer = ev_producer_create(&run->contract, run->spool,
 									   run->context);
 	ev_transaction_commit(&run->transaction);
+	ev_pause_at("prepared");
 }
 
 /*
@@ -276,6 +277,8 @@ at_safe_point(void *arg, int64 rows_total, int64 rows_done, int64 bytes_done)
 				(errcode(ERRCODE_QUERY_CANCELED),
 				 errmsg("export was cancelled")));
 	ev_pause_at("reading");
+	if (rows_total >= 0)
+		ev_pause_at("counted");
 	if (rows_done > 0)
 		ev_pause_at("half-read");
 
@@ -354,6 +357,7 @@ stage(Run *run)
 	else
 		ev_transaction_abort(&run->transaction);
 	run->ready = verdict == EV_VERDICT_DONE;
+	ev_pause_at("ready");
 	return verdict;
 }
 
@@ -387,7 +391,9 @@ record_failure(Run *run, ErrorData *error)
 
 	begin_writing(run);
 	verdict = ev_job_fail(&run->claim, &failure);
+	ev_pause_at("failing");
 	ev_transaction_commit(&run->transaction);
+	ev_pause_at("failed");
 
 	if (verdict == EV_VERDICT_DONE)
 		ereport(WARNING,
@@ -410,7 +416,9 @@ finish(Run *run, EvVerdict verdict)
 	{
 		begin_writing(run);
 		ev_job_stopped(&run->claim);
+		ev_pause_at("stopping");
 		ev_transaction_commit(&run->transaction);
+		ev_pause_at("stopped");
 	}
 	ev_shmem_end_attempt();
 

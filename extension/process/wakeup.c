@@ -19,6 +19,7 @@
 #include "nodes/pg_list.h"
 #include "utils/memutils.h"
 
+#include "base/pause.h"
 #include "process/shmem.h"
 #include "process/wakeup.h"
 
@@ -67,10 +68,15 @@ at_end_of_transaction(XactEvent event, void *arg)
 
 	if (event == XACT_EVENT_COMMIT)
 	{
+		if (cancelled != NIL)
+			ev_pause_at("telling");
 		foreach(cell, cancelled)
 			ev_shmem_cancel((pg_uuid_t *) lfirst(cell));
 		if (wake_launcher)
+		{
+			ev_pause_at("waking");
 			ev_shmem_wake_launcher();
+		}
 	}
 	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT ||
 		event == XACT_EVENT_PREPARE)
