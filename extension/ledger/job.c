@@ -587,7 +587,8 @@ ev_job_is_open(const pg_uuid_t *token)
 
 /*
  * The export no longer points to the attempt.  Only a cancellation leaves an
- * attempt behind like that; stopped_at is set once.
+ * attempt behind like that; stopped_at is set once, and not by a worker whose
+ * attempt had ended before, since another one may still be at work.
  */
 static void
 end_cancelled_attempt(const pg_uuid_t *token, const pg_uuid_t *export_id)
@@ -597,11 +598,14 @@ end_cancelled_attempt(const pg_uuid_t *token, const pg_uuid_t *export_id)
 		"  UPDATE evidence.attempt"
 		"     SET ended_at = $3, outcome = 'cancelled'"
 		"   WHERE token = $1 AND ended_at IS NULL"
+		"  RETURNING token"
 		"), export AS ("
-		"  UPDATE evidence.audit_export"
+		"  UPDATE evidence.audit_export AS e"
 		"     SET stopped_at = $3"
-		"   WHERE id = $2 AND state = 'CANCELLED' AND stopped_at IS NULL"
-		"  RETURNING id, version"
+		"    FROM attempt"
+		"   WHERE e.id = $2 AND e.state = 'CANCELLED'"
+		"     AND e.stopped_at IS NULL"
+		"  RETURNING e.id, e.version"
 		")"
 		"INSERT INTO evidence.export_event (at, export_id, event, version,"
 		"       actor, session_role, attempt)"

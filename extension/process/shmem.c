@@ -517,7 +517,7 @@ ev_shmem_heartbeat(int64 rows_total, int64 rows_done, int64 bytes_done)
 }
 
 bool
-ev_shmem_progress(const pg_uuid_t *export_id, EvProgress *progress)
+ev_shmem_progress(const pg_uuid_t *token, EvProgress *progress)
 {
 	bool		found = false;
 	int			i;
@@ -531,7 +531,7 @@ ev_shmem_progress(const pg_uuid_t *export_id, EvProgress *progress)
 
 		if (slot->state != EV_SLOT_RUNNING || !slot->has_attempt ||
 			slot->abandoned ||
-			memcmp(&slot->export_id, export_id, UUID_LEN) != 0)
+			memcmp(&slot->token, token, UUID_LEN) != 0)
 			continue;
 		progress->rows_total =
 			(int64) pg_atomic_read_u64(&slot->rows_total) - 1;

@@ -115,9 +115,8 @@ extern void ev_shmem_end_attempt(void);
 extern bool ev_shmem_heartbeat(int64 rows_total, int64 rows_done,
 							   int64 bytes_done);
 
-/* Anybody: how far is the worker of this export?  False if there is none. */
-extern bool ev_shmem_progress(const pg_uuid_t *export_id,
-							  EvProgress *progress);
+/* Anybody: how far is the worker of this attempt?  False if there is none. */
+extern bool ev_shmem_progress(const pg_uuid_t *token, EvProgress *progress);
 
 /* Anybody, after the commit of a cancellation: interrupt its worker. */
 extern void ev_shmem_cancel(const pg_uuid_t *export_id);

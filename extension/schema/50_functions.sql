@@ -137,10 +137,10 @@ COMMENT ON FUNCTION evidence.adopt_instance(text) IS
     'Makes a restored dump this cluster''s own: unfinished exports become FAILED, READY ones EXPIRED since their bytes are not in a dump, and the rows of the log are stamped anew; returns the number of rows. Capability operator. Errors: 22023 without a reason; 55000 if the incarnation is not foreign.';
 
 CREATE FUNCTION evidence._progress(
-        export_id uuid, OUT rows_total bigint, OUT rows_done bigint, OUT bytes_done bigint,
+        attempt_token uuid, OUT rows_total bigint, OUT rows_done bigint, OUT bytes_done bigint,
         OUT seconds double precision)
     RETURNS record
     LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
     AS 'MODULE_PATHNAME', 'ev_sql_progress';
 COMMENT ON FUNCTION evidence._progress(uuid) IS
-    'How far a running exporter has come; NULLs if none works on this export.';
+    'How far the exporter of this attempt has come; NULLs if there is none.';

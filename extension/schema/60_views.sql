@@ -20,7 +20,7 @@ visible AS (
              WHERE q.state IN ('QUEUED', 'RUNNING') AND q.id < j.id) AS ahead
       FROM evidence.audit_export AS e
       JOIN evidence.background_job AS j ON j.export_id = e.id
-      LEFT JOIN LATERAL evidence._progress(e.id) AS p ON e.state = 'PROCESSING'
+      LEFT JOIN LATERAL evidence._progress(e.attempt_token) AS p ON e.state = 'PROCESSING'
      WHERE evidence._sees(e.requested_by)
 ),
 estimated AS (
