@@ -26,10 +26,11 @@ typedef struct RunningDigests
 {
 	EvSha256   *bytes;
 	EvSha256   *chunks;
-}			RunningDigests;
+} RunningDigests;
 
+static void begin(RunningDigests *digests);
 static void store_chunks(const EvClaim *claim, EvTempFile *file, int64 start,
-						 EvArchiveFacts *facts, RunningDigests * digests);
+						 EvArchiveFacts *facts, RunningDigests *digests);
 static void add_to(EvSha256 *hash, const void *data, size_t length);
 static void finish(EvSha256 *hash, char hex[EV_SHA256_HEX]);
 
@@ -37,31 +38,36 @@ void
 ev_store_archive(const EvClaim *claim, EvTempFile *file, int64 start,
 				 EvArchiveFacts *facts)
 {
-	RunningDigests digests = {0};
-	EvError		error;
+	RunningDigests *digests = palloc0(sizeof(RunningDigests));
 
 	PG_TRY();
 	{
-		digests.bytes = ev_sha256_create(&error);
-		if (digests.bytes != NULL)
-			digests.chunks = ev_sha256_create(&error);
-		if (digests.chunks == NULL)
-			ev_raise(&error);
-		store_chunks(claim, file, start, facts, &digests);
-		finish(digests.bytes, facts->archive_sha256);
-		finish(digests.chunks, facts->chunks_sha256);
+		begin(digests);
+		store_chunks(claim, file, start, facts, digests);
+		finish(digests->bytes, facts->archive_sha256);
+		finish(digests->chunks, facts->chunks_sha256);
 	}
 	PG_FINALLY();
 	{
-		ev_sha256_free(digests.bytes);
-		ev_sha256_free(digests.chunks);
+		ev_sha256_free(digests->bytes);
+		ev_sha256_free(digests->chunks);
 	}
 	PG_END_TRY();
 }
 
 static void
+begin(RunningDigests *digests)
+{
+	EvError		error;
+
+	if ((digests->bytes = ev_sha256_create(&error)) == NULL ||
+		(digests->chunks = ev_sha256_create(&error)) == NULL)
+		ev_raise(&error);
+}
+
+static void
 store_chunks(const EvClaim *claim, EvTempFile *file, int64 start,
-			 EvArchiveFacts *facts, RunningDigests * digests)
+			 EvArchiveFacts *facts, RunningDigests *digests)
 {
 	unsigned char *data = palloc(EV_CHUNK_BYTES);
 	unsigned char sha256[EV_SHA256_BYTES];

@@ -156,12 +156,12 @@ FAILING(zip_int64_t, zip_fread,
 		(file, data, length), -1);
 
 /* These say why, and the reason decides what the caller reports. */
-extern zip_source_t *__real_zip_source_function_create(zip_source_callback function,
-													   void *state,
-													   zip_error_t *error);
-extern zip_source_t *__wrap_zip_source_function_create(zip_source_callback function,
-													   void *state,
-													   zip_error_t *error);
+extern zip_source_t *__real_zip_source_function_create(zip_source_callback,
+													   void *,
+													   zip_error_t *);
+extern zip_source_t *__wrap_zip_source_function_create(zip_source_callback,
+													   void *,
+													   zip_error_t *);
 extern zip_t *__real_zip_open_from_source(zip_source_t *source, int flags,
 										  zip_error_t *error);
 extern zip_t *__wrap_zip_open_from_source(zip_source_t *source, int flags,

@@ -642,6 +642,7 @@ test_in_place(void)
 			EvSpool    *writer;
 			EvError		error = {0};
 			EvBuffer	before = {0};
+			int64_t		start;
 			int64_t		size;
 			bool		done;
 
@@ -659,9 +660,9 @@ test_in_place(void)
 			members[1].size = 0;
 			ev_buffer_append(&before, out.bytes.data + 100,
 							 (size_t) members[0].packed);
-			done = ev_archive_write(members, 2, &out.file,
-									100 + off - ev_archive_header_bytes(&members[0]),
-									&size, &error);
+			start = 100 + off - ev_archive_header_bytes(&members[0]);
+			done = ev_archive_write(members, 2, &out.file, start, &size,
+									&error);
 			ok(done == (off == 0), "size %lld, member off by %d: %s",
 			   (long long) sizes[i], off, done ? "written" : error.text);
 			ok(memcmp(out.bytes.data + 100, before.data, before.length) == 0,
