@@ -53,7 +53,7 @@ DIST_NAME = pg_evidence-$(EV_VERSION)
 DIST_FILE = $(DIST_NAME).zip
 
 .PHONY: all help deps test test-versions test-foreign test-chaos test-large \
-	demo bench fuzz kill-matrix format check-format check-includes check-docs \
+	demo bench fuzz coverage kill-matrix format check-format check-includes check-docs \
 	check-install warnings dist program \
 	install-program uninstall-program clean-program clean-tests test-unit \
 	test-regress test-isolation test-pgtap test-tap
@@ -85,7 +85,8 @@ help:
 	@echo '                  to pick; RECORD=1 writes the table into README.md'
 	@echo 'make kill-matrix  the tests in which processes die, and a table of what'
 	@echo '                  came of each death; RECORD=1 as above'
-	@echo 'make fuzz         fuzz the package code; SECONDS_EACH=60'
+	@echo 'make fuzz         fuzz package code and verifier; SECONDS_EACH=60'
+	@echo 'make coverage     which lines no test has run'
 	@echo 'make dist         zip the committed tree for release'
 	@echo 'make clean        remove what was built'
 	@echo 'PG_MAJOR=17 or PG_CONFIG=/path/to/pg_config picks the server version.'
@@ -125,7 +126,10 @@ kill-matrix: deps
 	@test/tools/kill_matrix.py
 
 fuzz: deps
-	@$(MAKE) -C test/fuzz run
+	@$(MAKE) --no-print-directory -s -C test/fuzz run
+
+coverage: deps
+	@COVERAGE=1 test/tools/run-tests
 
 # Programs of other makes that read packages; too large for "make deps".
 READERS = libreoffice-calc gnumeric sqlite3 miller libtext-csv-xs-perl \

@@ -602,6 +602,16 @@ sub program
 	return ($? >> 8, $out, $err);
 }
 
+# Where it is counted which lines run (make coverage), a process must be let
+# to its end in order to write down what it counted.
+sub teardown_node
+{
+	my ($node, %parameters) = @_;
+
+	$node->stop('fast', fail_ok => 1) if $ENV{COVERAGE};
+	return $node->SUPER::teardown_node(%parameters);
+}
+
 =pod
 
 =back

@@ -313,6 +313,22 @@ test_nothing(void)
 	   "no buffer has room for everything");
 }
 
+/* A package that is intact, but not the one that was asked for. */
+static void
+test_identity(void)
+{
+	static EvVerifyReport report;
+	EvFailure	failure;
+
+	ev_failure_clear(&failure);
+	ok(ev_verify(package_file, EXPORT_ID, &report, &failure) ==
+	   EV_STATUS_OK && report.nfaults == 0, "the package is intact");
+	ok(ev_verify(package_file, "1" EXPORT_ID, &report, &failure) ==
+	   EV_STATUS_OK && report.nfaults == 1 &&
+	   report.faults[0].check == EV_CHECK_IDENTITY, "%s",
+	   report.faults[0].text);
+}
+
 /* jansson is told where to find memory, so its calls fail too. */
 static void
 share_memory_with_jansson(void)
@@ -326,6 +342,7 @@ main(void)
 	share_memory_with_jansson();
 	ok(prepare_file(), "a package is made");
 	test_nothing();
+	test_identity();
 	fail_everywhere("package", work_package);
 	fail_everywhere("digests", work_digests);
 	fail_everywhere("verify", work_verify);

@@ -8,6 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -162,6 +163,14 @@ test_files(void)
 	   "no regular file: %s", failure.text);
 	ok(ev_verify(descriptor, NULL, &report, &failure) == EV_STATUS_OK &&
 	   report.nfaults > 0, "an empty one: %s", report.faults[0].text);
+	close(descriptor);
+
+	/* A file that may be written and not read. */
+	descriptor = open("test_verifier.tmp", O_WRONLY | O_CREAT, 0600);
+	unlink("test_verifier.tmp");
+	ok(write(descriptor, "x", 1) == 1 &&
+	   ev_verify(descriptor, NULL, &report, &failure) == EV_STATUS_FILE,
+	   "one that cannot be read: %s", failure.text);
 	close(descriptor);
 }
 

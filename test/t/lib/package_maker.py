@@ -556,6 +556,9 @@ simple("time_not_utc", ["manifest"], ["requested_at"],
        "2026-11-30T10:00:00.000000+01:00")
 simple("time_impossible", ["manifest"], ["requested_at"],
        "2026-02-29T10:00:00.000000Z")
+simple("column_no_text", ["manifest"], ["columns", 0], 1)
+simple("filter_value_no_text", ["manifest"], ["filters", "action"], [1])
+simple("too_many_columns", ["manifest"], ["columns"], ["c"] * 10001)
 simple("hash_upper_case", ["manifest"], ["request_digest"], "A" * 64)
 simple("consistency_unknown", ["manifest"], ["snapshot", "consistency"],
        "legal")
