@@ -76,7 +76,7 @@ sub bring_to
 		  {
 			id => $matrix->sql("SELECT $call"),
 			case => $case,
-			outcome => ($committed ? 'kept' : 'undone; asked again')
+			outcome => ($committed ? 'kept' : 'undone, asked again')
 			  . ', made once'
 		  };
 		is(count_of($export), 1, "$case->{name}: one export after asking again");
