@@ -238,6 +238,21 @@ sub ids_of
 	}
 }
 
+# Ids that readers of JSON would round.
+{
+	$node->safe_psql('postgres', <<~'SQL');
+		INSERT INTO evidence.audit_log (id, created_at, tenant_id, actor_id, action)
+		OVERRIDING SYSTEM VALUE
+		VALUES (9007199254740993, now() - interval '2 hours', 'big', 'a', 'big.id'),
+		       (9223372036854775807, now() - interval '1 hour', 'big', 'a', 'big.id')
+		SQL
+	my $zip = export_zip(filters => '{"tenant_id": ["big"]}');
+	package_ok($node, $zip, 'large ids');
+	cells_ok($node, $zip, q{tenant_id = 'big'}, 'C36: large ids');
+	is_deeply([ map { manifest_of($zip)->{$_}{id} } qw(first last) ],
+		[ '9007199254740993', '9223372036854775807' ], 'C36: the manifest keeps every digit of them');
+}
+
 # Filters of every kind.  The conditions beside them are written for this
 # test and share nothing with those of the extension.
 {
