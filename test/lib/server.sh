@@ -80,17 +80,16 @@ clean_environment()
 # in the scratch folder, so every one that works below it is stopped.
 end_scratch()
 {
-	local process pid_file
+	local pid_file process
 
 	# A second signal must not leave half of it behind.
 	trap '' HUP INT TERM
 	cd /
-	for process in /proc/[0-9]*
-	do
-		case $(readlink "$process/cwd" 2>/dev/null) in
-			"$scratch"/tree*) kill -TERM "${process#/proc/}" 2>/dev/null || true ;;
-		esac
-	done
+	find /proc/[0-9]*/cwd -maxdepth 0 -lname "$scratch/tree*" 2>/dev/null |
+		while IFS=/ read -r _ _ process _
+		do
+			kill -TERM "$process" 2>/dev/null || true
+		done || true
 	find "$scratch" -name postmaster.pid 2>/dev/null |
 		while read -r pid_file
 		do
