@@ -110,17 +110,17 @@ my $longest = sql("SELECT extract(epoch FROM finished_at - started_at) FROM evid
 
 note("$longest s without the prefixes");
 srand(20261130);
-foreach my $try (1 .. $needles)
+for (my $try = 1; @latencies < $needles && $try <= 5 * $needles; $try++)
 {
-	my $pause = sprintf '%.3f', ($try - 1 + rand) / $needles * $longest * 0.9;
+	my $pause = sprintf '%.3f', (@latencies + rand) / $needles * $longest * 0.9;
 	my $statement = sprintf $request, "cancelled $try", '';
 
 	# From one session, since a new one would take too long.
-	sql(<<"SQL");
+	my ($code) = $node->error_of(<<"SQL");
 $statement AS id \\gset
 DO \$\$ BEGIN
 	LOOP
-		EXIT WHEN (SELECT state = 'PROCESSING' FROM evidence.audit_export WHERE purpose = 'cancelled $try');
+		EXIT WHEN (SELECT state <> 'QUEUED' FROM evidence.audit_export WHERE purpose = 'cancelled $try');
 		COMMIT;
 		PERFORM pg_sleep(0.001);
 	END LOOP;
@@ -128,12 +128,19 @@ END \$\$;
 SELECT pg_sleep($pause);
 SELECT evidence.cancel_audit_export(:'id', 'test');
 SQL
+	if ($code eq '55000')
+	{
+		# It had finished: the machine has become faster since.
+		$longest *= 0.8;
+		next;
+	}
 	$node->poll("SELECT stopped_at IS NOT NULL FROM evidence.audit_export WHERE purpose = 'cancelled $try'");
 	push @latencies, sql("SELECT round(1000 * extract(epoch FROM stopped_at - cancelled_at)) FROM evidence.audit_export WHERE purpose = 'cancelled $try'");
 }
 my @sorted = sort { $a <=> $b } @latencies;
 
 note("cancel to stop in ms: @latencies");
+is(scalar @latencies, $needles, 'workers were cancelled all over the range');
 cmp_ok($sorted[ $#sorted / 2 ], '<=', 100,
 	"half of the workers had stopped within 100 ms ($sorted[$#sorted / 2] ms)");
 cmp_ok($sorted[-1], '<=', 2000,
