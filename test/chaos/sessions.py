@@ -366,7 +366,8 @@ class Requester(Session):
         with self.world.lock:
             self.world.counts["packages fetched"] += 1
             self.world.archives.append((request.id, digest))
-            if len(self.world.files) >= MOST_FILES and not request.inside:
+            most = 2 * MOST_FILES if request.inside else MOST_FILES
+            if len(self.world.files) >= most:
                 return
             path = self.world.work / f"{len(self.world.files)}.zip"
             self.world.files.append((request.id, path))
