@@ -13,8 +13,10 @@
  * and must not keep another worker from it (case C43).
  *
  * Every later statement of a worker joins its live attempt: not ended, and
- * with a lease that has not run out by the clock at that moment, read after
- * any wait for a row lock (case C44).  An attempt of run_once() has nobody to
+ * with a lease that has not run out by the clock at that moment, read again
+ * after a wait for a row that another session changed (case C44).  After a
+ * wait for one that was only locked it is not; but whoever would take the
+ * attempt over needs that same lock.  An attempt of run_once() has nobody to
  * renew its lease; it stays alive while its session holds the advisory lock.
  *
  * Attempts are counted when they begin, so a job that kills its worker every
