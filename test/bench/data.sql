@@ -9,7 +9,7 @@ INSERT INTO evidence.audit_log
        (created_at, tenant_id, actor_id, actor_role, action, target_type, target_id,
         outcome, error_code, request_id, source_fingerprint, summary)
 SELECT timestamptz :'start'
-           + interval '720 hours' * (n - CASE WHEN n % 10 = 0 THEN 1 ELSE 0 END) / (:rows + 1),
+           + interval '720 hours' * ((n - CASE WHEN n % 10 = 0 THEN 1 ELSE 0 END)::float8 / (:rows + 1)),
        'tenant-' || n % 3,
        'user-' || n * 7 % 5003,
        (ARRAY['clerk', 'manager', 'administrator'])[1 + n % 3],
