@@ -16,7 +16,9 @@
  * snapshot of ours sees all such rows, and every attempt reads the same set.
  *
  * Sorting is switched off while reading: a sort would have to read the whole
- * range before it gives the first row.
+ * range before it gives the first row.  So is just-in-time compilation: its
+ * library takes 10 to 25 MB for an expression of two terms, from some hundred
+ * thousand rows on, and gains nothing in front of formatting and redaction.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,7 +53,7 @@ static uint64 read_all(const EvContract *contract, const char *columns,
 					   EvSafePointFunction safe_point, void *arg);
 static void append_filters(StringInfo text, Jsonb *filters);
 static bool has_filter(Jsonb *filters, const char *key);
-static void plan_without_sort(void);
+static void plan_in_order(void);
 static bool receive_row(TupleTableSlot *slot, DestReceiver *self);
 static void receiver_startup(DestReceiver *self, int operation,
 							 TupleDesc typeinfo);
@@ -126,7 +128,7 @@ read_all(const EvContract *contract, const char *columns, int ncolumns,
 
 	ev_statements_begin();
 	guc_level = NewGUCNestLevel();
-	plan_without_sort();
+	plan_in_order();
 	portal = SPI_cursor_open_with_args(NULL, text.data, p.count, p.types,
 									   p.values, p.nulls, true,
 									   CURSOR_OPT_NO_SCROLL);
@@ -188,11 +190,11 @@ has_filter(Jsonb *filters, const char *key)
  * Undone by the caller at the end of its level of settings.
  */
 static void
-plan_without_sort(void)
+plan_in_order(void)
 {
 	static const char *const off[] = {
 		"enable_sort", "enable_incremental_sort", "enable_seqscan",
-		"enable_bitmapscan"
+		"enable_bitmapscan", "jit"
 	};
 	int			i;
 
