@@ -37,8 +37,8 @@ use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 # No more than this: its command_ok would stand in front of the method.
 use PostgreSQL::Test::Utils qw(slurp_file);
-use Time::HiRes qw(usleep);
 use Test::More;
+use Time::HiRes qw(usleep);
 
 our @ISA = ('PostgreSQL::Test::Cluster');
 
