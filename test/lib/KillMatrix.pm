@@ -620,7 +620,7 @@ sub is_sound
 
 	is($faults, '', "$case->{name}: one archive and nothing else");
 	push @{ $self->{results} }, { %$case, outcome => $outcome }
-	  if defined $case->{step};
+	  if defined $case->{phase};
 	return;
 }
 
