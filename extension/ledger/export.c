@@ -19,6 +19,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -31,6 +32,8 @@
 #include "ledger/states.h"
 
 static void read_contract(EvContract *contract);
+static void require_legal(const pg_uuid_t *id, const char *export,
+						  const char *job, const char *event);
 
 char *
 ev_export_id_text(const pg_uuid_t *id)
@@ -90,6 +93,8 @@ ev_source_column_required(const EvSource *source, const char *column)
 void
 ev_export_pin_snapshot(EvContract *contract)
 {
+	contract->system_identifier = psprintf(UINT64_FORMAT,
+										   GetSystemIdentifier());
 	contract->request_xid = GetTopFullTransactionId();
 	contract->snapshot_at = ev_clock_now();
 	PushActiveSnapshot(GetLatestSnapshot());
@@ -153,31 +158,32 @@ ev_export_insert(EvContract *contract, const char *key)
 		"         request_digest, idempotency_key, consistency, snapshot_at,"
 		"         snapshot, request_xid, system_identifier, incarnation,"
 		"         requested_by, session_role, requested_at)"
-		"  SELECT gen_random_uuid(), 'QUEUED', $1, $2, $3, $4, $5, $6, $7, $8,"
+		"  VALUES (gen_random_uuid(), 'QUEUED', $1, $2, $3, $4, $5, $6, $7, $8,"
 		"         $9, $10, $11, $12, $13, $14, $15, $16::pg_snapshot, $17,"
-		"         system_identifier::text, $18, $19, $20, $21"
-		"    FROM pg_control_system()"
-		"  RETURNING id, version, requested_at"
+		"         $18, $19, $20, $21, $22)"
+		"  RETURNING id, state, version, requested_at"
 		"), job AS ("
 		"  INSERT INTO evidence.background_job (export_id, state,"
 		"         next_attempt_at, created_at)"
 		"  SELECT id, 'QUEUED', requested_at, requested_at FROM export"
-		"  RETURNING id, export_id"
+		"  RETURNING id, export_id, state"
 		"), event AS ("
 		"  INSERT INTO evidence.outbox_event (kind, export_id, job_id,"
 		"         generation, state, next_attempt_at, created_at)"
 		"  SELECT 'audit_export.generate', job.export_id, job.id, 1, 'PENDING',"
 		"         export.requested_at, export.requested_at"
 		"    FROM job JOIN export ON export.id = job.export_id"
+		"  RETURNING state"
 		"), history AS ("
 		"  INSERT INTO evidence.export_event (at, export_id, event, to_state,"
 		"         version, actor, session_role, detail)"
 		"  SELECT export.requested_at, export.id, 'requested', 'QUEUED',"
-		"         export.version, $19, $20,"
+		"         export.version, $20, $21,"
 		"         jsonb_build_object('job', job.id, 'digest', $12::text)"
 		"    FROM export JOIN job ON export.id = job.export_id"
 		")"
-		"SELECT id FROM export"
+		"SELECT export.id, export.state, job.state, event.state"
+		"  FROM export, job, event"
 	};
 	EvParameters p = {0};
 
@@ -200,12 +206,15 @@ ev_export_insert(EvContract *contract, const char *key)
 	ev_add_time(&p, contract->snapshot_at);
 	ev_add_text(&p, contract->snapshot_text);
 	ev_add_xid8(&p, contract->request_xid);
+	ev_add_text(&p, contract->system_identifier);
 	ev_add_uuid(&p, &contract->incarnation);
 	ev_add_text(&p, contract->requested_by);
 	ev_add_text(&p, contract->session_role);
 	ev_add_time(&p, contract->requested_at);
 	(void) ev_statement_run(&insert, &p);
 	(void) ev_result_uuid(0, 1, &contract->export_id);
+	require_legal(&contract->export_id, ev_result_text(0, 2),
+				  ev_result_text(0, 3), ev_result_text(0, 4));
 	ev_statements_end();
 }
 
@@ -432,7 +441,13 @@ ev_export_check_combination(const pg_uuid_t *id)
 	job = ev_result_text(0, 2);
 	event = ev_result_text(0, 3);
 	ev_statements_end();
+	require_legal(id, export, job, event);
+}
 
+static void
+require_legal(const pg_uuid_t *id, const char *export, const char *job,
+			  const char *event)
+{
 	if (job == NULL || event == NULL ||
 		!ev_combination_legal(export, job, event))
 		ereport(ERROR,

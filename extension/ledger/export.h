@@ -83,7 +83,7 @@ extern bool ev_source_column_required(const EvSource *source,
 
 /*
  * Pin the newest snapshot there is, taken now, into the contract, with its
- * time and the requesting transaction's id.
+ * time, the requesting transaction's id and the cluster's.
  */
 extern void ev_export_pin_snapshot(EvContract *contract);
 

@@ -18,16 +18,29 @@
 int
 ev_ruleset_version(void)
 {
+	return ev_ruleset_newest().version;
+}
+
+EvRuleset
+ev_ruleset_newest(void)
+{
 	static EvStatement newest = {
-		"SELECT coalesce(max(added_in), 0) FROM evidence.redaction_rule"
+		"SELECT added_in, tableoid, xmin FROM evidence.redaction_rule"
+		" ORDER BY added_in DESC, position LIMIT 1"
 	};
-	int			version;
+	EvRuleset	ruleset = {0};
+	bool		isnull;
 
 	ev_statements_begin();
-	(void) ev_statement_run_latest(&newest, NULL);
-	version = ev_result_int4(0, 1);
+	if (ev_statement_run_latest(&newest, NULL) == 1)
+	{
+		ruleset.version = ev_result_int4(0, 1);
+		ruleset.table = DatumGetObjectId(ev_result_datum(0, 2, &isnull));
+		ruleset.added_by =
+			DatumGetTransactionId(ev_result_datum(0, 3, &isnull));
+	}
 	ev_statements_end();
-	return version;
+	return ruleset;
 }
 
 int

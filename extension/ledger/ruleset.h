@@ -17,8 +17,21 @@ typedef struct EvStoredRule
 	bool		join_lines;
 } EvStoredRule;
 
-/* The newest version of the ruleset. */
+/*
+ * The identity of a ruleset.  The version alone is none: one that was added
+ * in a transaction that is rolled back is given to other rules, and an
+ * extension that is created anew begins at 1 again.
+ */
+typedef struct EvRuleset
+{
+	int			version;
+	Oid			table;
+	TransactionId added_by;
+} EvRuleset;
+
+/* The newest version of the ruleset, and what it is known by. */
 extern int	ev_ruleset_version(void);
+extern EvRuleset ev_ruleset_newest(void);
 
 /* The rules of one version in their order; returns their number. */
 extern int	ev_ruleset_load(int version, EvStoredRule **rules);
