@@ -45,7 +45,8 @@ typedef struct Inflater
 	int64_t		size;			/* declared */
 	int64_t		done;			/* bytes that came out */
 	uint32_t	crc;
-	bool		ended;			/* libzip has no more compressed bytes */
+	bool		begun;			/* compressed bytes have come */
+	bool		ended;			/* libzip has no more of them */
 	unsigned char in[IN_BLOCK];
 	unsigned char out[OUT_BLOCK];
 } Inflater;
@@ -169,6 +170,7 @@ ev_archive_read(EvArchive *archive, const char *name, int64_t limit,
 	inflater->size = (int64_t) stat.size;
 	inflater->done = 0;
 	inflater->crc = 0;
+	inflater->begun = false;
 	inflater->ended = false;
 	inflater->file = zip_fopen_index(archive->zip, stat.index,
 									 ZIP_FL_COMPRESSED);
@@ -218,6 +220,9 @@ inflate_member(Inflater *inflater, EvReadFunction function, void *arg,
 
 		if (!refill(inflater, error))
 			return false;
+		/* libzip 1.10 and later hand out nothing of a member of size 0. */
+		if (inflater->size == 0 && inflater->ended && !inflater->begun)
+			return true;
 		state->next_out = inflater->out;
 		state->avail_out = OUT_BLOCK;
 		if (isal_inflate(state) != ISAL_DECOMP_OK)
@@ -253,6 +258,7 @@ refill(Inflater *inflater, EvError *error)
 	if (got < 0)
 		return ev_error_set(error, EV_ERROR_IO,
 							"could not read member \"%s\"", inflater->name);
+	inflater->begun |= got > 0;
 	inflater->ended = got == 0;
 	inflater->state.next_in = inflater->in;
 	inflater->state.avail_in = (uint32_t) got;
