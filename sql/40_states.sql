@@ -9,17 +9,20 @@ SET timezone = 'UTC';
 CREATE TABLE test.legal_move AS
 SELECT fact, from_state, unnest(string_to_array(to_states, ' ')) AS to_state FROM (VALUES
     ('export', 'QUEUED', 'PROCESSING CANCELLED FAILED'),
-    ('export', 'PROCESSING', 'QUEUED READY FAILED CANCELLED'),
+    ('export', 'PROCESSING', 'QUEUED STAGED READY FAILED CANCELLED'),
+    ('export', 'STAGED', 'READY FAILED CANCELLED'),
     ('export', 'READY', 'EXPIRED REVOKED'),
     ('job', 'QUEUED', 'RUNNING FAILED CANCELLED'),
     ('job', 'RUNNING', 'QUEUED SUCCEEDED FAILED CANCELLED'),
+    ('job', 'SUCCEEDED', 'FAILED CANCELLED'),
     ('outbox', 'PENDING', 'DELIVERED DEAD CLOSED'),
-    ('outbox', 'DEAD', 'CLOSED')) AS t (fact, from_state, to_states);
+    ('outbox', 'DEAD', 'PENDING CLOSED')) AS t (fact, from_state, to_states);
 CREATE TABLE test.legal_combination AS
 SELECT export, job, unnest(string_to_array(events, ' ')) AS event
   FROM (VALUES
     ('QUEUED', 'QUEUED', 'PENDING DELIVERED DEAD'),
     ('PROCESSING', 'RUNNING', 'DELIVERED'),
+    ('STAGED', 'SUCCEEDED', 'DELIVERED'),
     ('READY', 'SUCCEEDED', 'DELIVERED'), ('EXPIRED', 'SUCCEEDED', 'DELIVERED'), ('REVOKED', 'SUCCEEDED', 'DELIVERED'),
     ('FAILED', 'FAILED', 'DELIVERED DEAD CLOSED'),
     ('CANCELLED', 'CANCELLED', 'DELIVERED CLOSED')) AS t (export, job, events);
@@ -50,6 +53,10 @@ SELECT jsonb_populate_record(NULL::evidence.audit_export, jsonb_build_object(
         'archive_token', '00000000-0000-0000-0000-00000000000a', 'archive_bytes', 1, 'archive_chunks', 1,
         'archive_sha256', repeat('0', 64), 'chunks_sha256', repeat('0', 64), 'records_bytes', 1,
         'records_sha256', repeat('0', 64), 'record_count', 0, 'ready_at', '2020-01-04', 'expires_at', '9999-01-01')
+     WHEN state = 'STAGED' THEN jsonb_build_object(
+        'archive_token', '00000000-0000-0000-0000-00000000000a', 'archive_bytes', 1, 'archive_chunks', 1,
+        'archive_sha256', repeat('0', 64), 'chunks_sha256', repeat('0', 64), 'records_bytes', 1,
+        'records_sha256', repeat('0', 64), 'record_count', 0, 'staged_at', '2020-01-04')
      ELSE '{}' END)
 $$;
 CREATE FUNCTION test.job_as(id bigint, export_id uuid, state text) RETURNS evidence.background_job LANGUAGE sql AS $$
@@ -91,7 +98,7 @@ BEGIN
                failed_at = n.failed_at, error_code = n.error_code, cancelled_at = n.cancelled_at,
                archive_token = n.archive_token, archive_bytes = n.archive_bytes, archive_chunks = n.archive_chunks,
                archive_sha256 = n.archive_sha256, chunks_sha256 = n.chunks_sha256, records_bytes = n.records_bytes,
-               records_sha256 = n.records_sha256, record_count = n.record_count, ready_at = n.ready_at, expires_at = n.expires_at
+               records_sha256 = n.records_sha256, record_count = n.record_count, staged_at = n.staged_at, ready_at = n.ready_at, expires_at = n.expires_at
           FROM test.export_as(lpad('9999', 32, '0')::uuid, to_state) AS n WHERE e.id = n.id;
     WHEN 'job' THEN
         UPDATE evidence.background_job AS j
@@ -157,7 +164,7 @@ CREATE TABLE test.fixed_column AS
 SELECT a.attrelid::regclass AS tab, a.attname AS col, a.atttypid::regtype AS type
   FROM pg_attribute AS a
  WHERE a.attnum > 0 AND NOT a.attisdropped AND (
-       a.attrelid = 'evidence.audit_export'::regclass AND a.attname <> ALL ('{state,version,generation,attempt_token,record_count,error_code,error_message,error_hint,cancelled_at,stopped_at,failed_at,archive_token,archive_bytes,archive_chunks,archive_sha256,chunks_sha256,records_bytes,records_sha256,ready_at,expires_at}')
+       a.attrelid = 'evidence.audit_export'::regclass AND a.attname <> ALL ('{state,version,generation,attempt_token,record_count,error_code,error_message,error_hint,cancelled_at,stopped_at,failed_at,staged_at,archive_token,archive_bytes,archive_chunks,archive_sha256,chunks_sha256,records_bytes,records_sha256,ready_at,expires_at,object_bucket,object_key,object_version,locked_until,legal_hold}')
        OR a.attrelid = 'evidence.background_job'::regclass AND a.attname <> ALL ('{state,version,attempts,deferrals,attempt_token,next_attempt_at,error_code,started_at,finished_at}')
        OR a.attrelid = 'evidence.outbox_event'::regclass AND a.attname <> ALL ('{state,version,attempts,next_attempt_at,error_code,reason,settled_at}'));
 SELECT tab, string_agg(col, ' ' ORDER BY col) AS fixed_columns FROM test.fixed_column GROUP BY 1 ORDER BY 1;
@@ -187,7 +194,13 @@ SELECT s AS statement, test.code(s) AS code FROM (
 SELECT s.what, test.code(format('INSERT INTO evidence.audit_export SELECT (jsonb_populate_record(e, %L)).* FROM test.export_as(gen_random_uuid(), %L) AS e', s.change, s.state)) AS code
   FROM (VALUES
     ('consistent', 'QUEUED', '{}'),
-    ('unknown state', 'STAGED', '{}'),
+    ('unknown state', 'MADE', '{}'),
+    ('STAGED without time', 'STAGED', '{"staged_at": null}'),
+    ('STAGED with an expiry', 'STAGED', '{"expires_at": "9999-01-01"}'),
+    ('STAGED with an object', 'STAGED', '{"object_bucket": "b", "object_key": "k"}'),
+    ('READY with half an object', 'READY', '{"object_key": "k"}'),
+    ('READY with an object', 'READY', '{"object_bucket": "b", "object_key": "k"}'),
+    ('READY with a lock of nothing', 'READY', '{"locked_until": "9999-01-01"}'),
     ('QUEUED with a token', 'QUEUED', '{"attempt_token": "00000000-0000-0000-0000-00000000000a"}'),
     ('PROCESSING without', 'PROCESSING', '{"attempt_token": null}'),
     ('READY without digest', 'READY', '{"archive_sha256": null}'),

@@ -45,7 +45,8 @@ ev_call_begin(EvCall *call, const char *function, int needed)
 	if ((call->capabilities & needed) == 0)
 		refuse_right(call,
 					 needed & EV_REQUESTER ? "requester" :
-					 needed & EV_WRITER ? "writer" : "operator");
+					 needed & EV_WRITER ? "writer" :
+					 needed & EV_UPLOADER ? "uploader" : "operator");
 }
 
 void

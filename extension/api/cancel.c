@@ -39,7 +39,8 @@ ev_sql_cancel_audit_export(PG_FUNCTION_ARGS)
 	if (strcmp(status.state, "CANCELLED") != 0)
 	{
 		if (strcmp(status.state, "QUEUED") != 0 &&
-			strcmp(status.state, "PROCESSING") != 0)
+			strcmp(status.state, "PROCESSING") != 0 &&
+			strcmp(status.state, "STAGED") != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("cannot cancel an export in state %s",

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * download.c
- *	  grant_audit_export_download() and fetch_audit_export().
+ *	  grant_audit_export_download() and fetch_audit_export(), and for archives
+ *	  in an object store locate_download() and record_download().
  *
  * The grant is the act that is audited: it and its audit row are committed
  * before any byte can be fetched, see ledger/grant.c.  It checks all bytes of
@@ -12,6 +13,11 @@
  * The grant is 32 random bytes in hex.  Only its digest is stored, so neither
  * a dump nor a reader of the table can use it.
  *
+ * The bytes of an archive in an object store do not come by here.  The program
+ * that fetches them opens the object, tells record_download() what the store
+ * says it is, commits, and only then hands out the first byte (requirement
+ * S1.53).
+ *
  * Rows are returned one at a time, so that a server-side cursor or a SELECT
  * list holds one chunk in memory, whatever the archive's size.
  *
@@ -20,11 +26,13 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 #include "api/call.h"
 #include "base/clock.h"
@@ -33,6 +41,7 @@
 #include "ledger/archive.h"
 #include "ledger/audit.h"
 #include "ledger/grant.h"
+#include "ledger/reconcile.h"
 #include "process/scrub.h"
 
 #define SECRET_BYTES 32
@@ -50,12 +59,19 @@ typedef struct Fetch
 static void require_ready(const EvExportStatus *status);
 static char *make_secret(unsigned char sha256[EV_SHA256_BYTES]);
 static Fetch *begin_fetch(FunctionCallInfo fcinfo);
-static void open_grant(EvCall *call, const Fetch *fetch, EvGrant *grant);
+static void open_grant(EvCall *call, const unsigned char *secret_sha256,
+					   EvGrant *grant);
 static void check_chunks(const EvGrant *grant);
+static void hash_secret(FunctionCallInfo fcinfo,
+						unsigned char sha256[EV_SHA256_BYTES]);
+static void refuse_on_standby(void);
 static void refuse_mismatch(void);
+static void refuse_frozen(void);
 
 PG_FUNCTION_INFO_V1(ev_sql_grant_audit_export_download);
 PG_FUNCTION_INFO_V1(ev_sql_fetch_audit_export);
+PG_FUNCTION_INFO_V1(ev_sql_locate_download);
+PG_FUNCTION_INFO_V1(ev_sql_record_download);
 
 Datum
 ev_sql_grant_audit_export_download(PG_FUNCTION_ARGS)
@@ -75,7 +91,10 @@ ev_sql_grant_audit_export_download(PG_FUNCTION_ARGS)
 				  EV_REQUESTER | EV_OPERATOR);
 	ev_call_load_export(&call, id, EV_OPERATOR, false, &status);
 	require_ready(&status);
-	if (!ev_chunks_check(&status) || !ev_chunks_check_bytes(&status))
+	if (ev_reconcile_freezes(id))
+		refuse_frozen();
+	if (status.object_key == NULL &&
+		(!ev_chunks_check(&status) || !ev_chunks_check_bytes(&status)))
 		refuse_mismatch();
 
 	secret = make_secret(sha256);
@@ -95,7 +114,8 @@ static void
 require_ready(const EvExportStatus *status)
 {
 	if (strcmp(status->state, "QUEUED") == 0 ||
-		strcmp(status->state, "PROCESSING") == 0)
+		strcmp(status->state, "PROCESSING") == 0 ||
+		strcmp(status->state, "STAGED") == 0)
 		ereport(ERROR,
 				(errcode(EV_ERRCODE_NOT_READY),
 				 errmsg("export is not ready yet: its state is %s",
@@ -170,7 +190,12 @@ ev_sql_fetch_audit_export(PG_FUNCTION_ARGS)
 	fetch = context->user_fctx;
 
 	ev_call_begin(&call, "fetch_audit_export", EV_REQUESTER | EV_OPERATOR);
-	open_grant(&call, fetch, &grant);
+	open_grant(&call, fetch->secret_sha256, &grant);
+	if (grant.in_store)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("archive lies in an object store, not in the database"),
+				 errhint("Use \"pg_evidence download\", which opens and checks the object, with keys that may read the bucket.")));
 	if (!fetch->checked)
 		check_chunks(&grant);
 	fetch->checked = true;
@@ -202,27 +227,19 @@ static Fetch *
 begin_fetch(FunctionCallInfo fcinfo)
 {
 	Fetch	   *fetch = palloc0(sizeof(Fetch));
-	char	   *secret = ev_call_text(fcinfo, 0);
 	int32		max_chunks = PG_INT32_MAX;
-	EvError		error;
 
 	if (!PG_ARGISNULL(2))
 		max_chunks = PG_GETARG_INT32(2);
 
-	if (RecoveryInProgress())
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("cannot fetch an archive on a standby"),
-				 errdetail("A standby may not know yet that a grant was revoked."),
-				 errhint("Connect to the primary.")));
-	if (secret == NULL || PG_ARGISNULL(1) || PG_GETARG_INT32(1) < 0 ||
+	refuse_on_standby();
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_GETARG_INT32(1) < 0 ||
 		max_chunks < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("download_grant, from_seq and max_chunks must be given and not be negative"),
 				 errhint("Chunks are counted from 0; leave max_chunks out to get all.")));
-	if (!ev_sha256(secret, strlen(secret), fetch->secret_sha256, &error))
-		ev_raise(&error);
+	hash_secret(fcinfo, fetch->secret_sha256);
 	fetch->next = PG_GETARG_INT32(1);
 	fetch->end = max_chunks > PG_INT32_MAX - fetch->next ?
 		PG_INT32_MAX : fetch->next + max_chunks;
@@ -230,9 +247,110 @@ begin_fetch(FunctionCallInfo fcinfo)
 }
 
 static void
-open_grant(EvCall *call, const Fetch *fetch, EvGrant *grant)
+refuse_on_standby(void)
 {
-	switch (ev_grant_check(fetch->secret_sha256, call->role, grant))
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot fetch an archive on a standby"),
+				 errdetail("A standby may not know yet that a grant was revoked."),
+				 errhint("Connect to the primary.")));
+}
+
+static void
+hash_secret(FunctionCallInfo fcinfo, unsigned char sha256[EV_SHA256_BYTES])
+{
+	char	   *secret = ev_call_text(fcinfo, 0);
+	EvError		error;
+
+	if (secret == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("download_grant must not be null"),
+				 errhint("Pass what grant_audit_export_download() returned.")));
+	if (!ev_sha256(secret, strlen(secret), sha256, &error))
+		ev_raise(&error);
+}
+
+/*
+ * Where the archive is, for a grant that is committed.  No row says that it
+ * lies in the database.
+ */
+Datum
+ev_sql_locate_download(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	EvCall		call;
+	EvGrant		grant;
+	EvExportStatus status;
+	unsigned char sha256[EV_SHA256_BYTES];
+	Datum		values[5];
+	bool		nulls[5] = {false, false, false, false, false};
+
+	InitMaterializedSRF(fcinfo, 0);
+	refuse_on_standby();
+	hash_secret(fcinfo, sha256);
+	ev_call_begin(&call, "locate_download", EV_REQUESTER | EV_OPERATOR);
+	open_grant(&call, sha256, &grant);
+	if (grant.in_store)
+	{
+		if (!ev_export_load_status(&grant.export_id, false, &status))
+			refuse_mismatch();
+		values[0] = CStringGetTextDatum(status.object_bucket);
+		values[1] = CStringGetTextDatum(status.object_key);
+		nulls[2] = status.object_version == NULL;
+		values[2] = nulls[2] ? (Datum) 0 :
+			CStringGetTextDatum(status.object_version);
+		values[3] = Int64GetDatum(status.archive_bytes);
+		values[4] = CStringGetTextDatum(status.archive_sha256);
+		tuplestore_putvalues(result->setResult, result->setDesc, values,
+							 nulls);
+	}
+	ev_call_end(&call);
+	PG_RETURN_NULL();
+}
+
+/*
+ * The strict audit of a download from the store: authorised, and the stream
+ * is open.  Its commit reaches the disk whatever synchronous_commit says.
+ */
+Datum
+ev_sql_record_download(PG_FUNCTION_ARGS)
+{
+	EvCall		call;
+	EvGrant		grant;
+	EvExportStatus status;
+	unsigned char sha256[EV_SHA256_BYTES];
+	char	   *found = ev_call_required_text(fcinfo, 2, "sha256",
+											  EV_SHA256_HEX);
+
+	if (PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("bytes must not be null"),
+				 errhint("Pass the size that the store tells.")));
+	refuse_on_standby();
+	hash_secret(fcinfo, sha256);
+	ev_call_begin(&call, "record_download", EV_REQUESTER | EV_OPERATOR);
+	open_grant(&call, sha256, &grant);
+	if (!ev_export_load_status(&grant.export_id, false, &status) ||
+		status.object_key == NULL ||
+		status.archive_bytes != PG_GETARG_INT64(1) ||
+		strcmp(status.archive_sha256, found) != 0)
+		refuse_mismatch();
+	ev_grant_opened(&grant, call.role, call.session_role);
+	ev_audit_append_action("audit_export.open", call.role, call.session_role,
+						   "audit_export",
+						   ev_export_id_text(&grant.export_id), NULL);
+	ForceSyncCommit();
+	ev_call_end(&call);
+	PG_RETURN_VOID();
+}
+
+static void
+open_grant(EvCall *call, const unsigned char *secret_sha256, EvGrant *grant)
+{
+	switch (ev_grant_check(secret_sha256, call->role, grant))
 	{
 		case EV_GRANT_OPEN:
 			break;
@@ -282,4 +400,13 @@ refuse_mismatch(void)
 			(errcode(EV_ERRCODE_MISMATCH),
 			 errmsg("stored archive is not the one of the ledger"),
 			 errhint("Do not use it. Run evidence.verify_audit_export() for the details and request the export again.")));
+}
+
+static void
+refuse_frozen(void)
+{
+	ereport(ERROR,
+			(errcode(EV_ERRCODE_MISMATCH),
+			 errmsg("downloads of this archive are stopped, since the object store does not have what the ledger says"),
+			 errhint("Table evidence.finding tells what was found. Revoke the export and request it again, or put the object right and run \"pg_evidence reconcile\".")));
 }

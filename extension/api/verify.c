@@ -153,6 +153,13 @@ check_archive(ReturnSetInfo *result, const EvExportStatus *status)
 	bool		available = strcmp(status->state, "READY") == 0 &&
 	status->expires_at > ev_clock_now();
 
+	if (available && status->object_key != NULL)
+	{
+		add_check(result, "archive", true,
+				  psprintf("in bucket %s, as it was when it became READY; pg_evidence reconcile looks whether it still is",
+						   status->object_bucket));
+		return;
+	}
 	if (!available && !ev_chunks_exist(status))
 	{
 		add_check(result, "archive", true,

@@ -35,6 +35,9 @@ int			ev_max_records = 50000;
 int			ev_max_active_per_requester = 3;
 int			ev_download_window = SECONDS_PER_DAY;
 int			ev_grant_ttl = 5 * 60;
+int			ev_delivery = EV_DELIVERY_DATABASE;
+int			ev_staged_deadline = 2 * SECONDS_PER_DAY;
+int			ev_requeue_window = SECONDS_PER_DAY;
 bool		ev_redaction = true;
 char	   *ev_fingerprint_key_file = NULL;
 bool		ev_developer_mode = false;
@@ -43,6 +46,7 @@ char	   *ev_debug_pause = NULL;
 
 static void define_process_settings(GucContext start_only);
 static void define_limits(void);
+static void define_delivery(void);
 static void define_developer_settings(GucContext start_only);
 
 void
@@ -55,6 +59,7 @@ ev_settings_init(void)
 
 	define_process_settings(start_only);
 	define_limits();
+	define_delivery();
 	define_developer_settings(start_only);
 
 	MarkGUCPrefixReserved("pg_evidence");
@@ -168,6 +173,43 @@ define_limits(void)
 							 true,
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
+}
+
+/*
+ * Where finished archives go, and how long that may take.
+ */
+static void
+define_delivery(void)
+{
+	static const struct config_enum_entry deliveries[] = {
+		{"database", EV_DELIVERY_DATABASE, false},
+		{"object_store", EV_DELIVERY_OBJECT_STORE, false},
+		{NULL, 0, false}
+	};
+
+	DefineCustomEnumVariable("pg_evidence.delivery",
+							 "Says where finished archives are kept for download.",
+							 "object_store needs \"pg_evidence upload\" running somewhere; archives that are finished keep their place when this changes.",
+							 &ev_delivery,
+							 EV_DELIVERY_DATABASE, deliveries,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.staged_deadline",
+							"Sets how long a finished archive may wait for its upload before the export is FAILED.",
+							NULL,
+							&ev_staged_deadline,
+							2 * SECONDS_PER_DAY, 1, 365 * SECONDS_PER_DAY,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.requeue_window",
+							"Sets how long after it was given up an outbox event can be taken up again.",
+							"See evidence.requeue_outbox_event().",
+							&ev_requeue_window,
+							SECONDS_PER_DAY, 1, 365 * SECONDS_PER_DAY,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
 }
 
 /*

@@ -11,6 +11,13 @@
 /* More exporters than this cannot be configured. */
 #define EV_MAX_EXPORTERS 16
 
+/* Where finished archives lie. */
+typedef enum EvDelivery
+{
+	EV_DELIVERY_DATABASE,
+	EV_DELIVERY_OBJECT_STORE
+} EvDelivery;
+
 extern char *ev_database;
 extern char *ev_worker_role;
 extern int	ev_max_exporters;
@@ -21,6 +28,9 @@ extern int	ev_max_records;
 extern int	ev_max_active_per_requester;
 extern int	ev_download_window; /* seconds */
 extern int	ev_grant_ttl;		/* seconds */
+extern int	ev_delivery;		/* EvDelivery */
+extern int	ev_staged_deadline; /* seconds */
+extern int	ev_requeue_window;	/* seconds */
 extern bool ev_redaction;
 extern char *ev_fingerprint_key_file;
 extern bool ev_developer_mode;

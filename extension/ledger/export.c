@@ -27,11 +27,14 @@
 
 #include "base/clock.h"
 #include "base/errors.h"
+#include "ledger/delivery.h"
+#include "ledger/expiry.h"
 #include "ledger/export.h"
 #include "ledger/statement.h"
 #include "ledger/states.h"
 
 static void read_contract(EvContract *contract);
+static void after_end(const pg_uuid_t *id, const EvExportStatus *status);
 static void require_legal(const pg_uuid_t *id, const char *export,
 						  const char *job, const char *event);
 
@@ -134,7 +137,8 @@ ev_export_count_active(const char *requested_by)
 {
 	static EvStatement active = {
 		"SELECT count(*) FROM evidence.audit_export"
-		" WHERE requested_by = $1 AND state IN ('QUEUED', 'PROCESSING')"
+		" WHERE requested_by = $1"
+		"   AND state IN ('QUEUED', 'PROCESSING', 'STAGED')"
 	};
 	EvParameters p = {0};
 	int64		count;
@@ -289,7 +293,8 @@ ev_export_load_status(const pg_uuid_t *id, bool lock, EvExportStatus *status)
 	static EvStatement load = {
 		"SELECT state, version, generation, requested_by, record_count,"
 		"       archive_token, archive_bytes, archive_chunks, archive_sha256,"
-		"       chunks_sha256, records_bytes, records_sha256, expires_at"
+		"       chunks_sha256, records_bytes, records_sha256, expires_at,"
+		"       object_bucket, object_key, object_version"
 		"  FROM evidence.audit_export"
 		" WHERE id = $1"
 	};
@@ -317,6 +322,9 @@ ev_export_load_status(const pg_uuid_t *id, bool lock, EvExportStatus *status)
 		status->records_bytes = ev_result_int8(0, 11);
 		status->records_sha256 = ev_result_text(0, 12);
 		status->expires_at = ev_result_time(0, 13);
+		status->object_bucket = ev_result_text(0, 14);
+		status->object_key = ev_result_text(0, 15);
+		status->object_version = ev_result_text(0, 16);
 	}
 	ev_statements_end();
 	return found;
@@ -337,7 +345,8 @@ ev_export_cancel(const pg_uuid_t *id, const EvExportStatus *status,
 		"  UPDATE evidence.audit_export"
 		"     SET state = 'CANCELLED', version = version + 1,"
 		"         attempt_token = NULL, cancelled_at = $4,"
-		"         stopped_at = CASE WHEN state = 'QUEUED' THEN $4 END"
+		"         stopped_at = CASE WHEN state <> 'PROCESSING' THEN $4 END,"
+		EV_NO_ARCHIVE_SQL
 		"   WHERE id = $1 AND state = $2 AND version = $3"
 		"  RETURNING id, version"
 		"), job AS ("
@@ -345,13 +354,16 @@ ev_export_cancel(const pg_uuid_t *id, const EvExportStatus *status,
 		"     SET state = 'CANCELLED', version = j.version + 1,"
 		"         attempt_token = NULL, finished_at = $4"
 		"    FROM export"
-		"   WHERE j.export_id = export.id AND j.state IN ('QUEUED', 'RUNNING')"
+		"   WHERE j.export_id = export.id"
+		"     AND (j.state IN ('QUEUED', 'RUNNING')"
+		"          OR (j.state = 'SUCCEEDED' AND $2 = 'STAGED'))"
 		"), event AS ("
 		"  UPDATE evidence.outbox_event AS o"
 		"     SET state = 'CLOSED', version = o.version + 1,"
 		"         settled_at = $4, reason = 'the export was cancelled'"
 		"    FROM export"
-		"   WHERE o.export_id = export.id AND o.state IN ('PENDING', 'DEAD')"
+		"   WHERE o.export_id = export.id AND o.kind <> 'object.delete'"
+		"     AND o.state IN ('PENDING', 'DEAD')"
 		")"
 		"INSERT INTO evidence.export_event (at, export_id, event, from_state,"
 		"       to_state, version, actor, session_role, reason)"
@@ -372,7 +384,7 @@ ev_export_cancel(const pg_uuid_t *id, const EvExportStatus *status,
 	done = ev_statement_run(&cancel, &p) == 1;
 	ev_statements_end();
 	if (done)
-		ev_export_check_combination(id);
+		after_end(id, status);
 	return done;
 }
 
@@ -412,8 +424,18 @@ ev_export_revoke(const pg_uuid_t *id, const EvExportStatus *status,
 	done = ev_statement_run(&revoke, &p) == 1;
 	ev_statements_end();
 	if (done)
-		ev_export_check_combination(id);
+		after_end(id, status);
 	return done;
+}
+
+/* Whoever had selected an archive has one no more. */
+static void
+after_end(const pg_uuid_t *id, const EvExportStatus *status)
+{
+	if (status->archive_sha256 != NULL)
+		ev_expiry_remove(id, status->generation, &status->archive_token);
+	ev_export_check_combination(id);
+	ev_delivery_check(id);
 }
 
 void

@@ -51,14 +51,17 @@ typedef struct EvExportStatus
 	int32		generation;
 	char	   *requested_by;
 	int64		record_count;
-	pg_uuid_t	archive_token;	/* the last seven are set from READY on */
+	pg_uuid_t	archive_token;	/* these seven are set from STAGED on */
 	int64		archive_bytes;
 	int32		archive_chunks;
 	char	   *archive_sha256;
 	char	   *chunks_sha256;
 	int64		records_bytes;
 	char	   *records_sha256;
-	TimestampTz expires_at;
+	TimestampTz expires_at;		/* from READY on */
+	char	   *object_bucket;	/* NULL if the archive lies in the database */
+	char	   *object_key;
+	char	   *object_version; /* NULL without versions */
 } EvExportStatus;
 
 /* A source that can be exported. */

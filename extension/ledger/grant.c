@@ -80,7 +80,7 @@ ev_grant_check(const unsigned char *secret_sha256,
 		"       g.expires_at <= $3, g.revoked_at IS NOT NULL,"
 		"       e.state = 'READY' AND e.expires_at > $3"
 		"         AND e.archive_token = g.archive_token,"
-		"       g.archive_token, e.archive_chunks"
+		"       g.archive_token, e.archive_chunks, e.object_key IS NOT NULL"
 		"  FROM evidence.download_grant AS g"
 		"  JOIN evidence.audit_export AS e ON e.id = g.export_id"
 		" WHERE g.secret_sha256 = $1"
@@ -102,6 +102,7 @@ ev_grant_check(const unsigned char *secret_sha256,
 		(void) ev_result_uuid(0, 2, &grant->export_id);
 		(void) ev_result_uuid(0, 8, &grant->archive_token);
 		grant->archive_chunks = ev_result_int4(0, 9);
+		grant->in_store = ev_result_bool(0, 10);
 		xmin = DatumGetTransactionId(ev_result_datum(0, 3, &isnull));
 		/* First, since a revocation of this transaction has its xmin. */
 		if (ev_result_bool(0, 6))
@@ -121,4 +122,27 @@ ev_grant_check(const unsigned char *secret_sha256,
 	if (answer == EV_GRANT_OPEN)
 		XLogFlush(TransactionIdGetCommitLSN(xmin));
 	return answer;
+}
+
+void
+ev_grant_opened(const EvGrant *grant, const char *actor,
+				const char *session_role)
+{
+	static EvStatement opened = {
+		"INSERT INTO evidence.export_event (at, export_id, event, version,"
+		"       actor, session_role, detail)"
+		"SELECT $1, e.id, 'download_opened', e.version, $3, $4,"
+		"       jsonb_build_object('grant', $5::bigint)"
+		"  FROM evidence.audit_export AS e WHERE e.id = $2"
+	};
+	EvParameters p = {0};
+
+	ev_statements_begin();
+	ev_add_time(&p, ev_clock_now());
+	ev_add_uuid(&p, &grant->export_id);
+	ev_add_text(&p, actor);
+	ev_add_text(&p, session_role);
+	ev_add_int8(&p, grant->id);
+	(void) ev_statement_run(&opened, &p);
+	ev_statements_end();
 }

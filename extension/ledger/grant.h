@@ -30,6 +30,7 @@ typedef struct EvGrant
 	pg_uuid_t	export_id;
 	pg_uuid_t	archive_token;
 	int32		archive_chunks;
+	bool		in_store;		/* the archive lies in an object store */
 } EvGrant;
 
 /*
@@ -49,5 +50,9 @@ extern int64 ev_grant_create(const pg_uuid_t *export_id,
  */
 extern EvGrantAnswer ev_grant_check(const unsigned char *secret_sha256,
 									const char *subject, EvGrant *grant);
+
+/* A row of history: the object of this grant was opened in its store. */
+extern void ev_grant_opened(const EvGrant *grant, const char *actor,
+							const char *session_role);
 
 #endif							/* EV_LEDGER_GRANT_H */

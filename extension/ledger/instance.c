@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "ledger/audit.h"
+#include "ledger/expiry.h"
 #include "ledger/instance.h"
 #include "ledger/statement.h"
 
@@ -73,13 +74,14 @@ ev_instance_adopt(const char *actor, const char *session_role,
 		"   WHERE ended_at IS NULL"
 		"), before AS MATERIALIZED ("
 		"  SELECT id, state FROM evidence.audit_export"
-		"   WHERE state IN ('QUEUED', 'PROCESSING') FOR UPDATE"
+		"   WHERE state IN ('QUEUED', 'PROCESSING', 'STAGED') FOR UPDATE"
 		"), export AS ("
 		"  UPDATE evidence.audit_export AS e"
 		"     SET state = 'FAILED', version = e.version + 1,"
 		"         attempt_token = NULL, failed_at = $1, error_code = '55000',"
 		"         error_message = 'the ledger was restored in another cluster',"
-		"         error_hint = 'Request the export again.'"
+		"         error_hint = 'Request the export again.',"
+		EV_NO_ARCHIVE_SQL
 		"    FROM before"
 		"   WHERE e.id = before.id"
 		"  RETURNING e.id, e.version, before.state AS from_state"
@@ -88,7 +90,8 @@ ev_instance_adopt(const char *actor, const char *session_role,
 		"     SET state = 'FAILED', version = j.version + 1,"
 		"         attempt_token = NULL, finished_at = $1, error_code = '55000'"
 		"    FROM export"
-		"   WHERE j.export_id = export.id AND j.state IN ('QUEUED', 'RUNNING')"
+		"   WHERE j.export_id = export.id"
+		"     AND j.state IN ('QUEUED', 'RUNNING', 'SUCCEEDED')"
 		"), event AS ("
 		"  UPDATE evidence.outbox_event AS o"
 		"     SET state = 'CLOSED', version = o.version + 1, settled_at = $1,"
@@ -100,6 +103,14 @@ ev_instance_adopt(const char *actor, const char *session_role,
 		"       to_state, version, actor, session_role, reason)"
 		"SELECT $1, id, 'adopted', from_state, 'FAILED', version, $2, $3, $4"
 		"  FROM export"
+	};
+
+	/* Objects belong to the cluster that put them there: none is deleted. */
+	static EvStatement forget_removals = {
+		"UPDATE evidence.outbox_event"
+		"   SET state = 'CLOSED', version = version + 1, settled_at = $1,"
+		"       reason = 'the ledger was restored in another cluster'"
+		" WHERE kind = 'object.delete' AND state IN ('PENDING', 'DEAD')"
 	};
 	static EvStatement expire_ready = {
 		"WITH export AS ("
@@ -128,9 +139,11 @@ ev_instance_adopt(const char *actor, const char *session_role,
 		"                    WHERE retired_at IS NULL)"
 	};
 	EvParameters p = {0};
+	EvParameters removals = {0};
 	EvParameters retired = {0};
 
 	ev_statements_begin();
+	ev_add_time(&removals, ev_clock_now());
 	ev_add_time(&p, ev_clock_now());
 	ev_add_text(&p, actor);
 	ev_add_text(&p, session_role);
@@ -139,6 +152,7 @@ ev_instance_adopt(const char *actor, const char *session_role,
 	ev_add_text(&retired, actor);
 	ev_add_text(&retired, reason);
 	adoption->failed = ev_statement_run(&fail_open, &p);
+	(void) ev_statement_run(&forget_removals, &removals);
 	adoption->expired = ev_statement_run(&expire_ready, &p);
 	adoption->stamped = ev_audit_stamp_all();
 	(void) ev_statement_run(&retire, &retired);

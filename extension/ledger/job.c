@@ -34,6 +34,7 @@
 
 #include "base/clock.h"
 #include "base/settings.h"
+#include "ledger/delivery.h"
 #include "ledger/export.h"
 #include "ledger/guard.h"
 #include "ledger/job.h"
@@ -108,7 +109,7 @@ ev_job_next_due(void)
 		"         WHERE state = 'QUEUED'"
 		"        UNION ALL"
 		"        SELECT min(next_attempt_at) FROM evidence.outbox_event"
-		"         WHERE state = 'PENDING'"
+		"         WHERE kind = 'audit_export.generate' AND state = 'PENDING'"
 		"        UNION ALL"
 		"        SELECT min(lease_until) FROM evidence.attempt"
 		"         WHERE ended_at IS NULL) AS due (at)"
@@ -317,17 +318,25 @@ ev_job_complete(const EvClaim *claim, const EvArchiveFacts *facts)
 		"     FOR UPDATE"
 		"), export AS ("
 		"  UPDATE evidence.audit_export AS e"
-		"     SET state = 'READY', version = e.version + 1,"
+		"     SET state = $13, version = e.version + 1,"
 		"         attempt_token = NULL, archive_token = $1,"
 		"         record_count = $5, archive_bytes = $6, archive_chunks = $7,"
 		"         archive_sha256 = $8, chunks_sha256 = $9,"
-		"         records_bytes = $10, records_sha256 = $11, ready_at = $4,"
-		"         expires_at = $4 + $12 * interval '1 second',"
+		"         records_bytes = $10, records_sha256 = $11,"
+		"         staged_at = CASE WHEN $13 = 'STAGED' THEN $4 END,"
+		"         ready_at = CASE WHEN $13 = 'READY' THEN $4 END,"
+		"         expires_at = CASE WHEN $13 = 'READY'"
+		"           THEN $4 + $12 * interval '1 second' END,"
 		"         error_code = NULL, error_message = NULL, error_hint = NULL"
 		"    FROM live"
 		"   WHERE e.id = $2 AND e.state = 'PROCESSING'"
 		"     AND e.attempt_token = $1 AND e.generation = $3"
 		"  RETURNING e.id, e.version, live.job_id"
+		"), upload AS ("
+		"  INSERT INTO evidence.outbox_event (kind, export_id, job_id,"
+		"         generation, state, next_attempt_at, created_at)"
+		"  SELECT 'archive.upload', id, job_id, $3, 'PENDING', $4, $4"
+		"    FROM export WHERE $13 = 'STAGED'"
 		"), job AS ("
 		"  UPDATE evidence.background_job AS j"
 		"     SET state = 'SUCCEEDED', version = j.version + 1,"
@@ -342,12 +351,13 @@ ev_job_complete(const EvClaim *claim, const EvArchiveFacts *facts)
 		")"
 		"INSERT INTO evidence.export_event (at, export_id, event, from_state,"
 		"       to_state, version, actor, session_role, attempt, detail)"
-		"SELECT $4, id, 'ready', 'PROCESSING', 'READY', version, current_user,"
+		"SELECT $4, id, lower($13), 'PROCESSING', $13, version, current_user,"
 		"       session_user, left($1::text, 8),"
 		"       jsonb_build_object('records', $5::bigint, 'bytes', $6::bigint,"
 		"                          'sha256', $8::text)"
 		"  FROM export"
 	};
+	bool		staged = ev_delivery == EV_DELIVERY_OBJECT_STORE;
 	EvParameters p = {0};
 	bool		done;
 
@@ -361,11 +371,17 @@ ev_job_complete(const EvClaim *claim, const EvArchiveFacts *facts)
 	ev_add_int8(&p, facts->records_bytes);
 	ev_add_text(&p, facts->records_sha256);
 	ev_add_int4(&p, ev_download_window);
+	ev_add_text(&p, staged ? "STAGED" : "READY");
 	done = ev_statement_run(&complete, &p) == 1;
 	ev_statements_end();
 
 	if (done)
+	{
 		ev_export_check_combination(&claim->export_id);
+		ev_delivery_check(&claim->export_id);
+		if (staged)
+			ev_delivery_announce();
+	}
 	return verdict_of(claim, done);
 }
 

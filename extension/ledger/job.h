@@ -108,7 +108,10 @@ extern void ev_job_let_go(EvClaim *claim);
 /* Is the attempt still the owner of its export? */
 extern EvVerdict ev_job_check(const EvClaim *claim);
 
-/* READY: the archive whose chunks this attempt stored is selected. */
+/*
+ * The archive whose chunks this attempt stored is selected: READY, or STAGED
+ * if it is to go into an object store.
+ */
 extern EvVerdict ev_job_complete(const EvClaim *claim,
 								 const EvArchiveFacts *facts);
 

@@ -318,6 +318,15 @@ ev_result_datum(uint64 row, int column, bool *isnull)
 	return SPI_datumTransfer(value, by_value, length);
 }
 
+void
+ev_result_store(Tuplestorestate *store)
+{
+	uint64		row;
+
+	for (row = 0; row < SPI_processed; row++)
+		tuplestore_puttuple(store, SPI_tuptable->vals[row]);
+}
+
 /*
  * Long values are put together where they are wanted, without a copy between.
  */

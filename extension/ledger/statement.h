@@ -14,6 +14,7 @@
 #include "datatype/timestamp.h"
 #include "executor/spi.h"
 #include "utils/jsonb.h"
+#include "utils/tuplestore.h"
 #include "utils/uuid.h"
 
 #define EV_MAX_PARAMETERS 32
@@ -88,6 +89,9 @@ extern TimestampTz ev_result_time(uint64 row, int column);
 
 /* A copy of any value, for types that have no function of their own here. */
 extern Datum ev_result_datum(uint64 row, int column, bool *isnull);
+
+/* Put all rows into a tuplestore, whose columns must have the same types. */
+extern void ev_result_store(Tuplestorestate *store);
 
 /* A copy of a bytea in this memory context; NULL for NULL. */
 extern bytea *ev_result_bytes(uint64 row, int column, MemoryContext context);

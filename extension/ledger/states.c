@@ -12,6 +12,10 @@
  * REVOKED and CANCELLED are final, so a late message can never bring an
  * export back.
  *
+ * A job has SUCCEEDED once the archive is made.  If that archive never gets
+ * into the object store, or is cancelled on its way, the job shares the
+ * export's end after all, so that a retry finds it where it begins.
+ *
  *-------------------------------------------------------------------------
  */
 #include <stddef.h>
@@ -24,9 +28,13 @@ const EvMove ev_moves[] = {
 	{EV_FACT_EXPORT, "QUEUED", "CANCELLED"},
 	{EV_FACT_EXPORT, "QUEUED", "FAILED"},
 	{EV_FACT_EXPORT, "PROCESSING", "QUEUED"},
+	{EV_FACT_EXPORT, "PROCESSING", "STAGED"},
 	{EV_FACT_EXPORT, "PROCESSING", "READY"},
 	{EV_FACT_EXPORT, "PROCESSING", "FAILED"},
 	{EV_FACT_EXPORT, "PROCESSING", "CANCELLED"},
+	{EV_FACT_EXPORT, "STAGED", "READY"},
+	{EV_FACT_EXPORT, "STAGED", "FAILED"},
+	{EV_FACT_EXPORT, "STAGED", "CANCELLED"},
 	{EV_FACT_EXPORT, "READY", "EXPIRED"},
 	{EV_FACT_EXPORT, "READY", "REVOKED"},
 
@@ -37,10 +45,13 @@ const EvMove ev_moves[] = {
 	{EV_FACT_JOB, "RUNNING", "SUCCEEDED"},
 	{EV_FACT_JOB, "RUNNING", "FAILED"},
 	{EV_FACT_JOB, "RUNNING", "CANCELLED"},
+	{EV_FACT_JOB, "SUCCEEDED", "FAILED"},
+	{EV_FACT_JOB, "SUCCEEDED", "CANCELLED"},
 
 	{EV_FACT_OUTBOX, "PENDING", "DELIVERED"},
 	{EV_FACT_OUTBOX, "PENDING", "DEAD"},
 	{EV_FACT_OUTBOX, "PENDING", "CLOSED"},
+	{EV_FACT_OUTBOX, "DEAD", "PENDING"},
 	{EV_FACT_OUTBOX, "DEAD", "CLOSED"}
 };
 
@@ -51,6 +62,7 @@ const EvCombination ev_combinations[] = {
 	{"QUEUED", "QUEUED", "DELIVERED"},
 	{"QUEUED", "QUEUED", "DEAD"},
 	{"PROCESSING", "RUNNING", "DELIVERED"},
+	{"STAGED", "SUCCEEDED", "DELIVERED"},
 	{"READY", "SUCCEEDED", "DELIVERED"},
 	{"EXPIRED", "SUCCEEDED", "DELIVERED"},
 	{"REVOKED", "SUCCEEDED", "DELIVERED"},
@@ -63,6 +75,28 @@ const EvCombination ev_combinations[] = {
 
 const int	ev_combination_count =
 sizeof(ev_combinations) / sizeof(ev_combinations[0]);
+
+/* NULL: there is none, since the archive stays in the database. */
+static const struct
+{
+	const char *export;
+	const char *upload;
+}			upload_combinations[] = {
+	{"QUEUED", NULL},
+	{"PROCESSING", NULL},
+	{"STAGED", "PENDING"},
+	{"STAGED", "DEAD"},
+	{"READY", "DELIVERED"},
+	{"READY", NULL},
+	{"EXPIRED", "DELIVERED"},
+	{"EXPIRED", NULL},
+	{"REVOKED", "DELIVERED"},
+	{"REVOKED", NULL},
+	{"FAILED", "CLOSED"},
+	{"FAILED", NULL},
+	{"CANCELLED", "CLOSED"},
+	{"CANCELLED", NULL}
+};
 
 static const char *const fact_names[EV_FACT_COUNT] = {
 	"export", "job", "outbox"
@@ -147,6 +181,24 @@ ev_combination_legal(const char *export, const char *job, const char *event)
 		if (strcmp(ev_combinations[i].export, export) == 0 &&
 			strcmp(ev_combinations[i].job, job) == 0 &&
 			strcmp(ev_combinations[i].event, event) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+ev_upload_combination_legal(const char *export, const char *upload)
+{
+	size_t		i;
+
+	for (i = 0; i < sizeof(upload_combinations) / sizeof(upload_combinations[0]);
+		 i++)
+	{
+		const char *known = upload_combinations[i].upload;
+
+		if (strcmp(upload_combinations[i].export, export) == 0 &&
+			(known == NULL ? upload == NULL :
+			 upload != NULL && strcmp(known, upload) == 0))
 			return true;
 	}
 	return false;

@@ -59,4 +59,11 @@ extern bool ev_state_final(EvFact fact, const char *state);
 extern bool ev_combination_legal(const char *export, const char *job,
 								 const char *event);
 
+/*
+ * May an export stand like this while the outbox event archive.upload of its
+ * generation does, or NULL, while it has none?
+ */
+extern bool ev_upload_combination_legal(const char *export,
+										const char *upload);
+
 #endif							/* EV_LEDGER_STATES_H */

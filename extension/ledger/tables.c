@@ -37,6 +37,8 @@ static const struct
 	{"audit_export", RowExclusiveLock},
 	{"background_job", RowExclusiveLock},
 	{"outbox_event", RowExclusiveLock},
+	{"outbox_event_id_seq", RowExclusiveLock},
+	{"upload_attempt", RowExclusiveLock},
 	{"archive_chunk", RowExclusiveLock},
 	{"export_event", RowExclusiveLock},
 	{"export_event_id_seq", RowExclusiveLock},

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * housekeeping.c
- *	  Put back what dead workers left, and deliver what commits have promised.
+ *	  Put back what dead workers left, deliver what commits have promised, and
+ *	  end what is over.
  *
  * What a round of the launcher does before it starts anything, and what
  * run_once() does before it looks for a job.
@@ -11,6 +12,7 @@
 #include "postgres.h"
 
 #include "base/pause.h"
+#include "ledger/expiry.h"
 #include "ledger/job.h"
 #include "ledger/outbox.h"
 #include "ledger/tables.h"
@@ -20,6 +22,7 @@
 static bool begin(EvTransaction *transaction);
 static bool recover_all(EvTransaction *transaction, EvRecovery *recovery);
 static bool deliver_all(EvTransaction *transaction);
+static bool end_all(EvTransaction *transaction);
 
 /*
  * Each dead attempt and each event has a transaction of its own, so that one
@@ -123,12 +126,31 @@ deliver_all(EvTransaction *transaction)
 	return true;
 }
 
+/* Exports whose time is over. */
+static bool
+end_all(EvTransaction *transaction)
+{
+	bool		found;
+
+	do
+	{
+		if (!begin(transaction))
+			return false;
+		found = ev_expiry_end_one();
+		if (found)
+			ev_pause_at("expiring");
+		ev_transaction_commit(transaction);
+	} while (found);
+	return true;
+}
+
 bool
 ev_housekeeping(EvTransaction *transaction)
 {
 	EvRecovery	recovery = {0};
 
-	if (!recover_all(transaction, &recovery) || !deliver_all(transaction))
+	if (!recover_all(transaction, &recovery) || !deliver_all(transaction) ||
+		!end_all(transaction))
 		return false;
 	if (recovery.lost > 0)
 		ereport(LOG,

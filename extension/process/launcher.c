@@ -41,6 +41,7 @@
 #include "base/pause.h"
 #include "base/settings.h"
 #include "ledger/instance.h"
+#include "ledger/expiry.h"
 #include "ledger/job.h"
 #include "ledger/tables.h"
 #include "process/exporter.h"
@@ -434,7 +435,9 @@ time_to_sleep(EvTransaction *transaction)
 		sleep = Min(BUSY_NAPTIME_MS, ev_lease * 1000 / 4);
 
 	ev_transaction_begin(transaction, EV_TRANSACTION_WRITE);
-	due = ev_tables_try_lock() ? ev_job_next_due() : DT_NOEND;
+	due = DT_NOEND;
+	if (ev_tables_try_lock())
+		due = Min(ev_job_next_due(), ev_expiry_next());
 	ev_transaction_commit(transaction);
 	if (due == DT_NOEND)
 		return sleep;

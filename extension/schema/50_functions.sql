@@ -74,6 +74,118 @@ CREATE FUNCTION evidence.verify_audit_export(
 COMMENT ON FUNCTION evidence.verify_audit_export(uuid) IS
     'Recomputes records.csv from the live rows and compares its SHA-256 with the ledger''s, and the stored archive with its digests. Capability requester for own, operator and auditor for any. Errors: 42501 unknown or foreign id; 55000 in a foreign incarnation; PE005 not READY yet.';
 
+-- Delivery to an object store ---------------------------------------------
+--
+-- Called by "pg_evidence upload" and "pg_evidence reconcile", each call in a
+-- transaction of its own.
+
+CREATE FUNCTION evidence.claim_delivery(
+        uploader text, bucket text, prefix text,
+        OUT delivery_token uuid, OUT kind text, OUT export_id uuid, OUT number integer, OUT object_key text,
+        OUT object_version text, OUT bytes bigint, OUT chunks integer, OUT sha256 text, OUT look_up boolean,
+        OUT multipart_id text, OUT lease_seconds integer)
+    RETURNS SETOF record
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_claim_delivery';
+COMMENT ON FUNCTION evidence.claim_delivery(text, text, text) IS
+    'Claims one due upload or removal for this uploader, for pg_evidence.lease; no row means that nothing is due. look_up: an earlier attempt may have put the object into the store, so look before sending. multipart_id: its unfinished upload in parts. Capability uploader. Errors: 22023 bad bucket or prefix; 55000 in a foreign incarnation (S1.27, S1.31, S3.53).';
+
+CREATE FUNCTION evidence.renew_delivery(delivery_token uuid)
+    RETURNS boolean
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_renew_delivery';
+COMMENT ON FUNCTION evidence.renew_delivery(uuid) IS
+    'Lengthens the lease by pg_evidence.lease from now on. False: it is lost, or the export was cancelled or has ended; stop. Capability uploader (S1.28).';
+
+CREATE FUNCTION evidence.read_delivery_chunk(delivery_token uuid, seq integer)
+    RETURNS bytea
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_read_delivery_chunk';
+COMMENT ON FUNCTION evidence.read_delivery_chunk(uuid, integer) IS
+    'Chunk seq, from 0, of the archive that this token may upload, checked against its digest; lengthens the lease when half of it is over. Capability uploader. Errors: 22023 no such chunk; PE004 lost lease; PE006 the chunk is not what was stored.';
+
+CREATE FUNCTION evidence.record_sending(delivery_token uuid, multipart_id text DEFAULT NULL)
+    RETURNS void
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_record_sending';
+COMMENT ON FUNCTION evidence.record_sending(uuid, text) IS
+    'To be committed before the first byte is sent: from here on nobody knows what the store has until somebody has looked. Keeps the name of an upload in parts, or forgets it. Capability uploader. Errors: PE004 lost lease (S3.52, S3.54).';
+
+CREATE FUNCTION evidence.confirm_delivery(
+        delivery_token uuid, bytes bigint, sha256 text, object_version text DEFAULT NULL,
+        lock_mode text DEFAULT NULL, retain_until timestamptz DEFAULT NULL, legal_hold boolean DEFAULT false)
+    RETURNS text
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_confirm_delivery';
+COMMENT ON FUNCTION evidence.confirm_delivery(uuid, bigint, text, text, text, timestamptz, boolean) IS
+    'Says what a look-up found in the store. If that is the archive of the ledger, the export becomes READY for pg_evidence.download_window and its chunks are deleted: returns READY. If it is something else, the export is FAILED with PE006 and a finding tells why: returns QUARANTINED. Capability uploader. Errors: 22023 bad digest or mode; PE004 lost lease (S1.30, S3.52, S3.57).';
+
+CREATE FUNCTION evidence.confirm_removal(delivery_token uuid, existed boolean)
+    RETURNS void
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_confirm_removal';
+COMMENT ON FUNCTION evidence.confirm_removal(uuid, boolean) IS
+    'Says that the object is gone, and whether it was there. Capability uploader. Errors: PE004 lost lease (S1.47, S3.71).';
+
+CREATE FUNCTION evidence.fail_delivery(
+        delivery_token uuid, class text, code text, message text, retry_after integer DEFAULT NULL,
+        locked_until timestamptz DEFAULT NULL)
+    RETURNS text
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_fail_delivery';
+COMMENT ON FUNCTION evidence.fail_delivery(uuid, text, text, text, integer, timestamptz) IS
+    'Gives the work back. class deferral: no fault of this item, not counted; transient: tried again after a pause that grows from 2 s to 5 min, and given up after 100; definite: given up at once. retry_after seconds and locked_until are lower limits of the pause. Returns the state of the outbox event: PENDING, DEAD, or CLOSED if it is not wanted any more. Capability uploader. Errors: 22023 bad class; PE004 lost lease (S1.33, S3.55).';
+
+CREATE FUNCTION evidence.delivery_status(
+        OUT delivery text, OUT download_window integer, OUT staged_deadline integer, OUT lease integer,
+        OUT uploads_waiting bigint, OUT uploads_dead bigint, OUT removals_waiting bigint, OUT removals_dead bigint,
+        OUT oldest_waiting_at timestamptz, OUT next_due double precision)
+    RETURNS SETOF record
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_delivery_status';
+COMMENT ON FUNCTION evidence.delivery_status() IS
+    'One row: where finished archives go, the settings in seconds, how many uploads and removals wait or were given up, since when the oldest waits, and in how many seconds the next is due. Capabilities uploader and operator.';
+
+CREATE FUNCTION evidence.known_objects(
+        bucket text, OUT object_key text, OUT object_version text, OUT export_id uuid, OUT export_state text,
+        OUT needed boolean, OUT busy boolean, OUT bytes bigint, OUT sha256 text, OUT multipart_id text)
+    RETURNS SETOF record
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_known_objects';
+COMMENT ON FUNCTION evidence.known_objects(text) IS
+    'Every key in this bucket that the ledger knows. needed: it must exist with these bytes and this digest. busy: an upload or a removal is on its way; leave it alone. export_state QUARANTINED: it holds something else, which is to be kept for examination. A key that is not listed belongs to no export. Capability uploader. Errors: 22023 bad bucket; 55000 in a foreign incarnation (S3.92, S3.93).';
+
+CREATE FUNCTION evidence.record_reconciliation(
+        bucket text, prefix text, started_at timestamptz, objects bigint, findings jsonb)
+    RETURNS bigint
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_record_reconciliation';
+COMMENT ON FUNCTION evidence.record_reconciliation(text, text, timestamptz, bigint, jsonb) IS
+    'Writes down what a comparison of the store with known_objects() found, and closes earlier findings below the prefix that are not in it any more; returns how many are open. findings: array of objects with rule, key, export_id, action, fixed, detail. Capability uploader. Errors: 22023 (S3.92).';
+
+CREATE FUNCTION evidence.locate_download(
+        download_grant text, OUT bucket text, OUT object_key text, OUT object_version text, OUT bytes bigint,
+        OUT sha256 text)
+    RETURNS SETOF record
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_locate_download';
+COMMENT ON FUNCTION evidence.locate_download(text) IS
+    'Where the archive of this committed grant lies in the object store; no row: it is in the database, see fetch_audit_export(). Capability requester for own, operator for any. Errors as fetch_audit_export().';
+
+CREATE FUNCTION evidence.record_download(download_grant text, bytes bigint, sha256 text)
+    RETURNS void
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_record_download';
+COMMENT ON FUNCTION evidence.record_download(text, bigint, text) IS
+    'To be committed after the object was opened and before its first byte is handed out: compares its size and digest with the ledger and writes the strict audit row. It says that the download was authorised and the stream prepared, not that it was received (S1.53, S1.55). Capability requester for own, operator for any. Errors as fetch_audit_export(); PE006 the object is not the archive.';
+
+CREATE FUNCTION evidence.requeue_outbox_event(event_id bigint, reason text)
+    RETURNS text
+    LANGUAGE C VOLATILE PARALLEL UNSAFE
+    AS 'MODULE_PATHNAME', 'ev_sql_requeue_outbox_event';
+COMMENT ON FUNCTION evidence.requeue_outbox_event(bigint, text) IS
+    'Takes up an event again that was given up (DEAD), after what stood in its way has been repaired; returns PENDING. If its audit row cannot be written, a warning says so and the event is taken up all the same. Capability operator. Errors: 22023 unknown event or no reason; 55000 not DEAD, given up longer ago than pg_evidence.requeue_window, or not wanted any more (S1.54, S1.56).';
+
 -- Rights ------------------------------------------------------------------
 
 CREATE FUNCTION evidence.grant_capability(role regrole, capability text)

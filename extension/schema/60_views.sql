@@ -35,7 +35,7 @@ estimated AS (
 )
 SELECT id, state, source, start_at, end_at, evidence._scrub(purpose) AS purpose, requested_by, requested_at,
        attempts AS attempt,
-       round((CASE WHEN state IN ('READY', 'EXPIRED', 'REVOKED') THEN 1 ELSE progress END)::numeric, 4) AS progress,
+       round((CASE WHEN state IN ('STAGED', 'READY', 'EXPIRED', 'REVOKED') THEN 1 ELSE progress END)::numeric, 4) AS progress,
        rows_total, rows_done, bytes_done,
        round(rows_per_second::numeric, 1) AS rows_per_second,
        make_interval(secs => round(seconds_left * 0.75)) AS eta_low,
@@ -46,7 +46,7 @@ SELECT id, state, source, start_at, end_at, evidence._scrub(purpose) AS purpose,
 COMMENT ON VIEW evidence.audit_export_status IS
     'State and progress of exports. A requester sees those of the roles it is a member of; operators and auditors see all.';
 COMMENT ON COLUMN evidence.audit_export_status.id IS 'Identity of the export.';
-COMMENT ON COLUMN evidence.audit_export_status.state IS 'QUEUED, PROCESSING, READY, EXPIRED, REVOKED, FAILED or CANCELLED.';
+COMMENT ON COLUMN evidence.audit_export_status.state IS 'QUEUED, PROCESSING, STAGED (made, on its way into the object store), READY, EXPIRED, REVOKED, FAILED or CANCELLED.';
 COMMENT ON COLUMN evidence.audit_export_status.source IS 'The audit source.';
 COMMENT ON COLUMN evidence.audit_export_status.start_at IS 'First time of the range, included.';
 COMMENT ON COLUMN evidence.audit_export_status.end_at IS 'End of the range, excluded.';

@@ -13,7 +13,7 @@ SELECT lpad(row_number() OVER ()::text, 32, '0')::uuid AS id, -row_number() OVER
   FROM (SELECT DISTINCT export FROM evidence.state_combination) AS e (state),
        unnest('{QUEUED,RUNNING,SUCCEEDED,FAILED,CANCELLED}'::text[]) AS j (state),
        unnest('{PENDING,DELIVERED,DEAD,CLOSED}'::text[]) AS o (state);
-SELECT is(count(*), 140::bigint, '7 times 5 times 4 combinations are tried') FROM triple;
+SELECT is(count(*), 160::bigint, '8 times 5 times 4 combinations are tried') FROM triple;
 SELECT results_eq($$SELECT count(*) FROM triple JOIN evidence.state_combination USING (export, job, event)$$,
                   $$SELECT count(*) FROM evidence.state_combination$$, 'every legal one is among them');
 
@@ -31,7 +31,11 @@ SELECT (jsonb_populate_record(NULL::evidence.audit_export, jsonb_build_object(
   || CASE WHEN export IN ('READY', 'EXPIRED', 'REVOKED') THEN jsonb_build_object(
         'archive_token', id, 'archive_bytes', 1, 'archive_chunks', 1, 'archive_sha256', repeat('0', 64),
         'chunks_sha256', repeat('0', 64), 'records_bytes', 1, 'records_sha256', repeat('0', 64), 'record_count', 0,
-        'ready_at', '2020-01-04', 'expires_at', '9999-01-01') ELSE '{}' END)).*
+        'ready_at', '2020-01-04', 'expires_at', '9999-01-01')
+     WHEN export = 'STAGED' THEN jsonb_build_object(
+        'archive_token', id, 'archive_bytes', 1, 'archive_chunks', 1, 'archive_sha256', repeat('0', 64),
+        'chunks_sha256', repeat('0', 64), 'records_bytes', 1, 'records_sha256', repeat('0', 64), 'record_count', 0,
+        'staged_at', '2020-01-04') ELSE '{}' END)).*
   FROM triple;
 INSERT INTO evidence.background_job (id, export_id, state, attempt_token, next_attempt_at, created_at, finished_at)
 SELECT n, id, job, CASE WHEN job = 'RUNNING' THEN id END, '2020-01-03', '2020-01-03',
@@ -61,8 +65,10 @@ CREATE TEMP VIEW legal AS SELECT concat_ws(' ', export, job, event) AS combinati
 -- What the three facts become by a cancellation, said once more in SQL.
 CREATE TEMP TABLE cancelled AS
 SELECT t.*, pg_temp.try_call('SELECT evidence.cancel_audit_export(%L, ''test'')', id) AS answer,
-       CASE WHEN export IN ('QUEUED', 'PROCESSING')
-            THEN concat_ws(' ', 'CANCELLED', CASE WHEN job IN ('QUEUED', 'RUNNING') THEN 'CANCELLED' ELSE job END,
+       CASE WHEN export IN ('QUEUED', 'PROCESSING', 'STAGED')
+            THEN concat_ws(' ', 'CANCELLED',
+                           CASE WHEN job IN ('QUEUED', 'RUNNING') OR (export = 'STAGED' AND job = 'SUCCEEDED')
+                                THEN 'CANCELLED' ELSE job END,
                            CASE WHEN event IN ('PENDING', 'DEAD') THEN 'CLOSED' ELSE event END) END AS leads_to
   FROM triple AS t;
 SELECT is_empty($$SELECT * FROM cancelled WHERE leads_to IN (TABLE legal) AND answer <> leads_to$$,

@@ -16,7 +16,7 @@
 #define LENGTH(list) ((int) (sizeof(list) / sizeof((list)[0])))
 
 static const char *const export_states[] = {
-	"QUEUED", "PROCESSING", "READY", "EXPIRED", "REVOKED", "FAILED",
+	"QUEUED", "PROCESSING", "STAGED", "READY", "EXPIRED", "REVOKED", "FAILED",
 	"CANCELLED"
 };
 static const char *const job_states[] = {
@@ -29,15 +29,18 @@ static const char *const outbox_states[] = {
 /* "FROM>TO" of each fact, separated and surrounded by blanks. */
 static const char export_moves[] =
 " QUEUED>PROCESSING QUEUED>CANCELLED QUEUED>FAILED PROCESSING>QUEUED"
-" PROCESSING>READY PROCESSING>FAILED PROCESSING>CANCELLED READY>EXPIRED"
-" READY>REVOKED ";
+" PROCESSING>STAGED PROCESSING>READY PROCESSING>FAILED"
+" PROCESSING>CANCELLED STAGED>READY STAGED>FAILED STAGED>CANCELLED"
+" READY>EXPIRED READY>REVOKED ";
 
 static const char job_moves[] =
 " QUEUED>RUNNING QUEUED>FAILED QUEUED>CANCELLED RUNNING>QUEUED"
-" RUNNING>SUCCEEDED RUNNING>FAILED RUNNING>CANCELLED ";
+" RUNNING>SUCCEEDED RUNNING>FAILED RUNNING>CANCELLED"
+" SUCCEEDED>FAILED SUCCEEDED>CANCELLED ";
 
 static const char outbox_moves[] =
-" PENDING>DELIVERED PENDING>DEAD PENDING>CLOSED DEAD>CLOSED ";
+" PENDING>DELIVERED PENDING>DEAD PENDING>CLOSED DEAD>PENDING"
+" DEAD>CLOSED ";
 
 static const char *const wanted_moves[EV_FACT_COUNT] = {
 	export_moves, job_moves, outbox_moves
@@ -46,10 +49,17 @@ static const char *const wanted_moves[EV_FACT_COUNT] = {
 static const char wanted_combinations[] =
 " QUEUED/QUEUED/PENDING QUEUED/QUEUED/DELIVERED QUEUED/QUEUED/DEAD"
 " PROCESSING/RUNNING/DELIVERED"
+" STAGED/SUCCEEDED/DELIVERED"
 " READY/SUCCEEDED/DELIVERED EXPIRED/SUCCEEDED/DELIVERED"
 " REVOKED/SUCCEEDED/DELIVERED"
 " FAILED/FAILED/DELIVERED FAILED/FAILED/DEAD FAILED/FAILED/CLOSED"
 " CANCELLED/CANCELLED/DELIVERED CANCELLED/CANCELLED/CLOSED ";
+
+/* The export and its upload event; "-" is none. */
+static const char wanted_uploads[] =
+" QUEUED/- PROCESSING/- STAGED/PENDING STAGED/DEAD READY/DELIVERED READY/-"
+" EXPIRED/DELIVERED EXPIRED/- REVOKED/DELIVERED REVOKED/- FAILED/CLOSED"
+" FAILED/- CANCELLED/CLOSED CANCELLED/- ";
 
 static void
 check_moves(EvFact fact, const char *const *states, int nstates)
@@ -110,6 +120,28 @@ check_combinations(void)
 			}
 }
 
+static void
+check_uploads(void)
+{
+	int			export;
+	int			upload;
+
+	for (export = 0; export < LENGTH(export_states); export++)
+		for (upload = -1; upload < LENGTH(outbox_states); upload++)
+		{
+			const char *state = upload < 0 ? NULL : outbox_states[upload];
+			char		pair[64];
+			bool		wanted;
+
+			snprintf(pair, sizeof(pair), " %s/%s ", export_states[export],
+					 state == NULL ? "-" : state);
+			wanted = strstr(wanted_uploads, pair) != NULL;
+			ok(ev_upload_combination_legal(export_states[export],
+										   state) == wanted,
+			   "an upload:%sis %s", pair, wanted ? "legal" : "illegal");
+		}
+}
+
 int
 main(void)
 {
@@ -119,6 +151,7 @@ main(void)
 	check_moves(EV_FACT_JOB, job_states, LENGTH(job_states));
 	check_moves(EV_FACT_OUTBOX, outbox_states, LENGTH(outbox_states));
 	check_combinations();
+	check_uploads();
 
 	ok(ev_fact_from_name("export", &fact) && fact == EV_FACT_EXPORT,
 	   "a fact is found by its name");
