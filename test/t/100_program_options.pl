@@ -102,6 +102,8 @@ usage_error('filter key', 'KEY=VALUE', 'request', @range,
 	'--filter=Act ion=x');
 usage_error('filter bytes', 'not valid UTF-8', 'request', @range,
 	"--filter=action=\xff");
+usage_error('many filters', 'more than 1000 filters', 'request', @range,
+	('--filter=action=x') x 1001);
 usage_error('both filters', 'exclude each other', 'request', @range,
 	'--filter=action=x', '--filters={}');
 

@@ -72,13 +72,18 @@ like($out, qr/formula +a cell opens as a formula: 1 time, first in record 2, col
 	'a fault tells the place');
 unlike($out, qr/SUM/, 'a fault does not tell the content');
 
-# A file name cannot play with the terminal.
-my $odd = "$folder/a\033[2Jb.zip";
+# A file name cannot play with the terminal, also if it is no text.
+my $odd = "$folder/a\033[2Jb\xff.zip";
 
 rename "$folder/good.zip", $odd or die;
 ($status, $out, $err) = run_program('verify', $odd);
 is($status, 0, 'odd file name: exit code');
-like($out, qr/a<U\+001B>\[2Jb\.zip: intact/, 'odd file name: made visible');
+like($out, qr/a<U\+001B>\[2Jb\xef\xbf\xbd\.zip: intact/,
+	'odd file name: made visible');
+($status, $out, $err) = run_program('verify', $odd, '--json');
+is($status, 0, 'odd file name, --json: exit code');
+like(JSON::PP->new->utf8->decode($out)->{file},
+	qr/a\033\[2Jb\x{fffd}\.zip$/, 'odd file name, --json: valid text');
 
 # Memory does not grow with the file: 300 MB of records in 64 MB of memory.
 SKIP:

@@ -8,6 +8,7 @@
 --   'conflict CODE N'  the first N calls fail with that SQLSTATE
 --   'lose N'           the first N calls end the connection
 --   'code CODE'        it fails with that SQLSTATE
+--   'notice'           it is accepted with a notice
 --   anything else      it is accepted
 
 CREATE SCHEMA evidence;
@@ -36,6 +37,10 @@ CREATE TABLE evidence.mock_export (
     error_message text,
     error_hint text,
     ready_after interval,       -- READY from then on, by the clock
+    progress double precision,  -- in place of the one by the clock
+    rows_per_second numeric DEFAULT 71000,
+    eta_low interval DEFAULT '3 seconds',
+    eta_high interval DEFAULT '5 seconds',
     fetch_mode text NOT NULL DEFAULT '',
     fetch_at int                -- the chunk at which that happens
 );
@@ -60,11 +65,12 @@ SELECT id,
             ELSE state END AS state,
        source, start_at, end_at, purpose, requested_by, requested_at,
        1 AS attempt,
-       least(1, extract(epoch FROM clock_timestamp() - requested_at)
-                / extract(epoch FROM ready_after)) AS progress,
+       coalesce(progress,
+                CASE WHEN ready_after IS NOT NULL
+                     THEN least(1, extract(epoch FROM clock_timestamp() - requested_at)
+                                   / extract(epoch FROM ready_after)) END) AS progress,
        1000::bigint AS rows_total, 420::bigint AS rows_done,
-       92400::bigint AS bytes_done, 71000::numeric AS rows_per_second,
-       interval '3 seconds' AS eta_low, interval '5 seconds' AS eta_high,
+       92400::bigint AS bytes_done, rows_per_second, eta_low, eta_high,
        record_count, archive_bytes, archive_sha256,
        requested_at AS ready_at,
        requested_at + interval '24 hours' AS expires_at,
@@ -103,6 +109,8 @@ BEGIN
         PERFORM pg_sleep(10);
     ELSIF word[1] = 'code' THEN
         PERFORM evidence.mock_fail(word[2]);
+    ELSIF word[1] = 'notice' THEN
+        RAISE NOTICE 'mock notice';
     END IF;
     INSERT INTO evidence.mock_export AS e
            (source, start_at, end_at, purpose, key, filters, columns,
@@ -163,8 +171,13 @@ BEGIN
     LOOP
         mode := CASE WHEN seq = export.fetch_at THEN export.fetch_mode
                      ELSE '' END;
-        IF export.fetch_mode = 'slow' THEN
-            PERFORM pg_sleep(0.1);
+        IF mode = 'hold' THEN
+            -- Until the test says otherwise.
+            WHILE EXISTS (SELECT FROM evidence.mock_export AS e
+                           WHERE e.id = export.id AND e.fetch_mode = 'hold')
+            LOOP
+                PERFORM pg_sleep(0.02);
+            END LOOP;
         ELSIF mode = 'stop' THEN
             RETURN;
         ELSIF mode = 'skip' THEN
