@@ -80,23 +80,39 @@ clean_environment()
 # in the scratch folder, so every one that works below it is stopped.
 end_scratch()
 {
-	local pid_file process
+	local status=$? pid_file process
 
-	# A second signal must not leave half of it behind.
+	# A second signal must not leave half of it behind, and neither must a
+	# command that fails.
 	trap '' HUP INT TERM
+	set +e
 	cd /
+	# Processes end while we look at them; what remains is found below.
 	find /proc/[0-9]*/cwd -maxdepth 0 -lname "$scratch/tree*" 2>/dev/null |
 		while IFS=/ read -r _ _ process _
 		do
-			kill -TERM "$process" 2>/dev/null || true
-		done || true
-	find "$scratch" -name postmaster.pid 2>/dev/null |
-		while read -r pid_file
-		do
-			as_server_user "$bin/pg_ctl" -D "${pid_file%/*}" -m immediate \
-				-w -s stop </dev/null || true
+			kill -TERM "$process" 2>/dev/null
 		done
-	rm -rf "$scratch"
+	while read -r pid_file
+	do
+		# A killed server has left the file, and then pg_ctl only complains.
+		process=$(head -n 1 "$pid_file")
+		as_server_user "$bin/pg_ctl" -D "${pid_file%/*}" -m immediate \
+			-w -s stop </dev/null
+		if [ -e "$pid_file" ] && is_server_of "$process" "${pid_file%/*}"
+		then
+			echo "the server in ${pid_file%/*}, process $process, does not stop" >&2
+			status=1
+		fi
+	done < <(find "$scratch" -name postmaster.pid 2>/dev/null)
+	rm -rf "$scratch" || status=1
+	exit "$status"
+}
+
+# Process numbers come again; a server works in its own folder.
+is_server_of()
+{
+	[ "$(readlink "/proc/$1/cwd")" = "$2" ]
 }
 
 give_to_server_user()
@@ -180,9 +196,9 @@ start_server()
 	fi
 }
 
+# A server that has crashed, or does not end when told to, is a fault; the end
+# of the script stops it by force.
 stop_server()
 {
-	as_server_user "$bin/pg_ctl" -D "$scratch/servers/$1" -m fast -w -s stop ||
-		as_server_user "$bin/pg_ctl" -D "$scratch/servers/$1" -m immediate -w -s stop ||
-		true
+	as_server_user "$bin/pg_ctl" -D "$scratch/servers/$1" -m fast -t 180 -w -s stop
 }
