@@ -32,6 +32,7 @@ use strict;
 use warnings;
 
 use Cwd qw(abs_path);
+use EvidenceLedger;
 use File::Basename qw(dirname);
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
@@ -321,6 +322,12 @@ sub poll
 Downloads an archive with SQL alone: the grant in one transaction, the bytes
 in another session.
 
+=item $node->fetch_to_file($grant, $path, $query)
+
+The second half of it.  $query runs a query in place of a session of its own.
+
+Both return how many bytes there were.
+
 =cut
 
 sub export_to_file
@@ -328,10 +335,17 @@ sub export_to_file
 	my ($node, $id, $path, %options) = @_;
 	my $become =
 	  defined $options{role} ? "SET ROLE \"$options{role}\";" : '';
-	my $grant = _scalar($node,
-		"$become SELECT evidence.grant_audit_export_download('$id')");
-	my $hex = _scalar($node, <<~"SQL");
-		$become
+	my $query = sub { return _scalar($node, "$become $_[0]") };
+	my $grant =
+	  $query->("SELECT evidence.grant_audit_export_download('$id')");
+
+	return $node->fetch_to_file($grant, $path, $query);
+}
+
+sub fetch_to_file
+{
+	my ($node, $grant, $path, $query) = @_;
+	my $hex = $query->(<<~"SQL");
 		SELECT string_agg(encode((f).data, 'hex'), '' ORDER BY (f).seq)
 		  FROM (SELECT evidence.fetch_audit_export('$grant') AS f) AS chunk
 		SQL
@@ -458,137 +472,93 @@ sub worker_pid
 
 =pod
 
-=item $node->ledger_faults($query)
+=item $node->wait_given_up($offset)
 
-What is wrong with the ledger as a whole while nothing runs: illegal
-combinations of the three facts, exports made twice or with other bytes than
-the selected ones, versions that do not match the history, attempts that are
-open or miscounted, requests, cancellations or downloads without exactly one
-audit row, locks or temporary files left behind.  An empty text when all is
-well.  It first waits until no exporter is at work.  $query runs the
-query in place of a session of its own.
+Waits until the launcher gives up a worker that stands still, which it knows by
+the time of day.  The lease is short meanwhile, and then 60 s; nobody else may
+work.  $offset is the place in the log from which it looks.
 
 =cut
 
-my $faults_query = <<'SQL';
-SELECT string_agg(fault, E'\n' ORDER BY fault) FROM (
-SELECT format('export %s: %s, %s, %s is no legal combination', e.id, e.state, j.state, o.state)
-  FROM evidence.audit_export AS e
-  LEFT JOIN evidence.background_job AS j ON j.export_id = e.id
-  LEFT JOIN evidence.outbox_event AS o ON o.export_id = e.id AND o.generation = e.generation
- WHERE NOT EXISTS (SELECT FROM evidence.state_combination AS c
-                    WHERE (c.export, c.job, c.event) = (e.state, j.state, o.state))
-UNION ALL
-SELECT format('export %s: %s events "ready" in state %s', e.id, n, e.state)
-  FROM evidence.audit_export AS e
- CROSS JOIN LATERAL (SELECT count(*) AS n FROM evidence.export_event AS v
-                      WHERE v.export_id = e.id AND v.event = 'ready') AS ready
- WHERE n <> CASE WHEN e.state IN ('READY', 'REVOKED', 'EXPIRED') THEN 1 ELSE 0 END
-UNION ALL
-SELECT format('export %s: version %s after %s moves', e.id, e.version, n)
-  FROM evidence.audit_export AS e
- CROSS JOIN LATERAL (SELECT count(*) AS n FROM evidence.export_event AS v
-                      WHERE v.export_id = e.id AND v.to_state IS NOT NULL) AS moves
- WHERE n <> e.version
-UNION ALL
-SELECT format('export %s: event %s does not begin where the one before ended', v.export_id, v.id)
-  FROM (SELECT *, lag(to_state) OVER (PARTITION BY export_id ORDER BY version) AS before
-          FROM evidence.export_event WHERE to_state IS NOT NULL) AS v
- WHERE v.from_state IS DISTINCT FROM v.before
-UNION ALL
-SELECT format('export %s: %s chunks of its archive, %s expected', e.id, n, e.archive_chunks)
-  FROM evidence.audit_export AS e
- CROSS JOIN LATERAL (SELECT count(*) AS n FROM evidence.archive_chunk AS c
-                      WHERE c.export_id = e.id AND c.attempt_token = e.archive_token) AS chunks
- WHERE e.state = 'READY' AND n <> e.archive_chunks
-UNION ALL
-SELECT format('export %s: chunks that were not selected', c.export_id)
-  FROM evidence.archive_chunk AS c
-  JOIN evidence.audit_export AS e ON e.id = c.export_id
- WHERE c.attempt_token IS DISTINCT FROM e.archive_token
- GROUP BY c.export_id
-UNION ALL
-SELECT format('export %s: %s attempts open in state %s', e.id, count(*), e.state)
-  FROM evidence.audit_export AS e
-  JOIN evidence.attempt AS a ON a.export_id = e.id AND a.ended_at IS NULL
- WHERE a.token IS DISTINCT FROM e.attempt_token OR a.kind = 'exporter'
- GROUP BY e.id, e.state
-UNION ALL
-SELECT format('export %s: %s attempts, %s claims, %s counted and %s given back', j.export_id, tried, claims, j.attempts, j.deferrals)
-  FROM evidence.background_job AS j
- CROSS JOIN LATERAL (SELECT count(*) AS tried FROM evidence.attempt AS a WHERE a.job_id = j.id) AS a
- CROSS JOIN LATERAL (SELECT count(*) AS claims FROM evidence.export_event AS v
-                      WHERE v.export_id = j.export_id AND v.event = 'claimed') AS v
- WHERE tried <> claims OR tried <> j.attempts + j.deferrals
-UNION ALL
-SELECT format('export %s: %s attempts succeeded in state %s', e.id, count(a), e.state)
-  FROM evidence.audit_export AS e
-  LEFT JOIN evidence.attempt AS a ON a.export_id = e.id AND a.outcome = 'succeeded'
- GROUP BY e.id
-HAVING array_agg(a.token) IS DISTINCT FROM ARRAY[e.archive_token]
-UNION ALL
-SELECT format('export %s is CANCELLED and nobody says that its worker stopped', e.id)
-  FROM evidence.audit_export AS e WHERE e.state = 'CANCELLED' AND e.stopped_at IS NULL
-UNION ALL
-SELECT format('export %s in state %s: %s audit rows "%s", %s expected', e.id, e.state, n, action, expected)
-  FROM evidence.audit_export AS e
- CROSS JOIN LATERAL (VALUES ('audit_export.request', 1),
-                            ('audit_export.cancel', (e.state = 'CANCELLED')::int),
-                            ('audit_export.revoke', (e.state = 'REVOKED')::int),
-                            ('audit_export.download', (SELECT count(*) FROM evidence.download_grant AS g
-                                                        WHERE g.export_id = e.id))) AS promised (action, expected)
- CROSS JOIN LATERAL (SELECT count(*) AS n FROM evidence.audit_log AS l
-                      WHERE l.action = promised.action AND l.target_id = e.id::text) AS l
- WHERE n <> expected
-UNION ALL
-SELECT format('export %s: %s grants, %s events "download_granted"', e.id, grants, events)
-  FROM evidence.audit_export AS e
- CROSS JOIN LATERAL (SELECT count(*) AS grants FROM evidence.download_grant AS g WHERE g.export_id = e.id) AS g
- CROSS JOIN LATERAL (SELECT count(*) AS events FROM evidence.export_event AS v
-                      WHERE v.export_id = e.id AND v.event = 'download_granted') AS v
- WHERE grants <> events
-UNION ALL
-SELECT format('process %s still holds an attempt', pid)
-  FROM pg_locks WHERE locktype = 'advisory' AND classid = 1702259044
-) AS found (fault)
-SQL
+sub wait_given_up
+{
+	my ($node, $offset) = @_;
+
+	$node->set(lease => 1);
+	$node->wait_for_log(
+		qr/exporter in slot \d+ stands still and is given up/, $offset);
+	$node->set(lease => 60);
+	return;
+}
+
+=pod
+
+=item $node->stop_launcher($query)
+
+Stops the launcher while it sleeps, so that it holds no lock that others would
+wait for, and returns its process id.
+
+=cut
+
+sub stop_launcher
+{
+	my ($node, $query) = @_;
+	my $pid = $node->worker_pid('launcher');
+
+	$query //= $node->query;
+	while (1)
+	{
+		kill('STOP', $pid) == 1 or die "could not stop the launcher: $!";
+		return $pid
+		  if $query->("SELECT wait_event_type = 'Extension'"
+			  . " FROM pg_stat_activity WHERE pid = $pid") eq 't';
+		kill 'CONT', $pid;
+		usleep(1_000);
+	}
+}
+
+=pod
+
+=item $node->ledger_faults($query)
+
+What is wrong with the ledger as a whole while nothing runs; an empty text when
+all is well.
+
+=item $node->ledger_of($id, $query)
+
+All that the ledger says about one export, as a text to compare.
+
+In both $query runs a query in place of a session of its own.
+
+=cut
 
 sub ledger_faults
 {
 	my ($node, $query) = @_;
 
-	$query //= sub { return $node->safe_psql('postgres', $_[0]) };
-	$query->(<<~'SQL');
-		DO $$
-		BEGIN
-		    FOR i IN 1 .. 18000 LOOP
-		        PERFORM pg_stat_clear_snapshot();
-		        IF NOT EXISTS (SELECT FROM pg_stat_activity
-		                        WHERE backend_type = 'pg_evidence exporter' AND state IS DISTINCT FROM 'idle') THEN
-		            RETURN;
-		        END IF;
-		        PERFORM pg_sleep(0.01);
-		    END LOOP;
-		    RAISE EXCEPTION 'an exporter does not come to its end';
-		END
-		$$
-		SQL
-	# Between two jobs an exporter is idle for a moment.  An attempt that has
-	# just begun looks like one that was left open, and ends.
-	my $faults = '';
-	foreach (1 .. 100)
-	{
-		$faults = $query->($faults_query);
-		last if $faults eq '';
-		usleep(100_000);
-	}
+	return EvidenceLedger::faults($node, $query // $node->query);
+}
 
-	opendir my $folder, $node->data_dir . '/base/pgsql_tmp'
-	  or return $faults;
-	$faults .= "\ntemporary file $_ left behind"
-	  foreach grep { !/^\.\.?$/ } readdir $folder;
-	closedir $folder;
-	return $faults;
+sub ledger_of
+{
+	my ($node, $id, $query) = @_;
+
+	return EvidenceLedger::of_export($id, $query // $node->query);
+}
+
+=pod
+
+=item $node->query
+
+safe_psql() on database postgres, as a function.
+
+=cut
+
+sub query
+{
+	my ($node) = @_;
+
+	return sub { return $node->safe_psql('postgres', $_[0]) };
 }
 
 =pod

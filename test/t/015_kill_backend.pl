@@ -126,25 +126,10 @@ foreach my $case ($matrix->cases('cancel, queued'))
 	}
 }
 
-# Cancelling what an exporter works on.  It is held by a row where the session
-# needs the pause point.
-sub hold_exporter
+# Cancelling what an exporter works on.
 {
-	my ($case) = @_;
-	my $start =
-	  $case->{step} =~ /^[a-z]/ ? 'INSERT archive_chunk 0' : 'half-read';
-	my $place = $matrix->hold('exporter', $start);
-	my $id = $matrix->request;
+	my ($exporter, $id) = $matrix->hold_exporter('telling');
 
-	$matrix->wait_held($start, $place);
-	return $id;
-}
-
-{
-	my $place = $matrix->hold('exporter', 'INSERT archive_chunk 0');
-	my $id = $matrix->request;
-
-	$matrix->wait_held('INSERT archive_chunk 0', $place);
 	$matrix->check_steps('backend', ['cancel, running'],
 		sub { $matrix->sql("SELECT evidence.cancel_audit_export('$id', 'test')") }
 	);
@@ -152,7 +137,7 @@ sub hold_exporter
 }
 foreach my $case ($matrix->cases('cancel, running'))
 {
-	my $id = hold_exporter($case);
+	my ($exporter, $id) = $matrix->hold_exporter($case->{step});
 	my ($pid, $session) =
 	  bring_to($case, "evidence.cancel_audit_export('$id', 'test')");
 
@@ -167,6 +152,14 @@ foreach my $case ($matrix->cases('cancel, running'))
 		$matrix->is_made($case, $id,
 			$case->{signal} eq 'TERM' ? (1, 0) : (2, 0), 'undone, made once');
 	}
+}
+
+# Returns how many bytes a grant opens.
+sub save
+{
+	my ($grant) = @_;
+
+	return $node->fetch_to_file($grant, $file, $matrix->query);
 }
 
 # Granting.  A grant that was not committed opens nothing, also for a client
@@ -200,7 +193,7 @@ foreach my $case ($matrix->cases('grant'))
 		$committed, "$case->{name}: " . ($committed ? 'on record' : 'undone'));
 	if ($grant && $committed)
 	{
-		is($matrix->save($grant, $file), $size, "$case->{name}: it opens the archive");
+		is(save($grant), $size, "$case->{name}: it opens the archive");
 	}
 	elsif ($grant)
 	{
@@ -235,7 +228,7 @@ sub grant
 	my $grant = grant();
 
 	$matrix->check_steps('backend', ['fetch'],
-		sub { $matrix->save($grant, $file) });
+		sub { save($grant) });
 }
 foreach my $case ($matrix->cases('fetch'))
 {
@@ -257,7 +250,7 @@ foreach my $case ($matrix->cases('fetch'))
 			  . " WHERE action = 'audit_export.download' AND target_id = '$ready'"),
 		$on_record,
 		"$case->{name}: their audit row is there");
-	is($matrix->save($grant, $file), $size,
+	is(save($grant), $size,
 		"$case->{name}: the grant opens the archive again");
 	$matrix->is_sound($case,
 		$left == 0 ? 'no byte has left' : 'some bytes have left, on record');

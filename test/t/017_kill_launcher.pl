@@ -11,25 +11,12 @@ use Test::More;
 my $matrix = KillMatrix->new;
 my $node = $matrix->node;
 
-# An exporter that stands still: before storing, held by a row, where the
-# launcher needs the pause point, else in the middle of reading.
-sub hold_exporter
-{
-	my ($case) = @_;
-	my $start =
-	  $case->{step} =~ /^[a-z]/ ? 'INSERT archive_chunk 0' : 'half-read';
-	my $place = $matrix->hold('exporter', $start);
-	my $id = $matrix->request;
-
-	return ($matrix->wait_held($start, $place), $id);
-}
-
 # An exporter that stops because of a cancellation and stands still just before
-# it can say so: there, too, by a row where the launcher needs the pause point.
+# it can say so: by a row where the launcher needs the pause point.
 sub hold_stopping
 {
 	my ($case) = @_;
-	my ($exporter, $id) = hold_exporter({ step => 'recovering' });
+	my ($exporter, $id) = $matrix->hold_exporter('recovering');
 	my $stop = $case->{step} =~ /^[a-z]/ ? 'UPDATE attempt' : 'stopping';
 	my $place = $matrix->hold('exporter', $stop);
 
@@ -83,7 +70,7 @@ foreach my $case ($matrix->cases('hand over'))
 # exporter claims, so that it does not run out while the launcher is away, and
 # then short, so that the launcher thinks it is time.
 {
-	my ($exporter, $id) = hold_exporter({ step => 'renewing' });
+	my ($exporter, $id) = $matrix->hold_exporter('renewing');
 
 	$matrix->check_steps(
 		'launcher',
@@ -99,7 +86,7 @@ foreach my $case ($matrix->cases('hand over'))
 }
 foreach my $case ($matrix->cases('renew'))
 {
-	my ($exporter, $id) = hold_exporter($case);
+	my ($exporter, $id) = $matrix->hold_exporter($case->{step});
 	my $place = $matrix->hold('launcher', $case->{step});
 
 	$matrix->set(lease => 6);
@@ -113,7 +100,7 @@ foreach my $case ($matrix->cases('renew'))
 # An exporter has been ended in an orderly way.  The next launcher knows that
 # too, unless a crash has made the server forget it.
 {
-	my ($exporter, $id) = hold_exporter({ step => 'recovering' });
+	my ($exporter, $id) = $matrix->hold_exporter('recovering');
 
 	$matrix->check_steps(
 		'launcher',
@@ -130,7 +117,7 @@ foreach my $case ($matrix->cases('renew'))
 }
 foreach my $case ($matrix->cases('recover'))
 {
-	my ($exporter, $id) = hold_exporter($case);
+	my ($exporter, $id) = $matrix->hold_exporter($case->{step});
 	my $pid = bring_to_recovery($case, $exporter);
 
 	$matrix->kill_held($case, $pid);

@@ -8,43 +8,11 @@ use warnings;
 use KillMatrix;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 my $matrix = KillMatrix->new(lease => 60);
 my $node = $matrix->node;
 my $clock = 0;
 my $chunk = 'INSERT archive_chunk 0';
-
-# Stopped while it sleeps, it holds no lock that others would wait for.
-sub stop_launcher
-{
-	my $pid = $node->worker_pid('launcher');
-
-	while (1)
-	{
-		kill('STOP', $pid) == 1 or die "could not stop the launcher: $!";
-		return $pid
-		  if $matrix->sql("SELECT wait_event_type = 'Extension'"
-			  . " FROM pg_stat_activity WHERE pid = $pid") eq 't';
-		kill 'CONT', $pid;
-		usleep(1_000);
-	}
-}
-
-# All that the ledger says about one export.
-sub ledger_of
-{
-	my ($id) = @_;
-
-	return $matrix->sql(<<"SQL");
-SELECT to_jsonb(e) FROM evidence.audit_export AS e WHERE id = '$id';
-SELECT to_jsonb(j) FROM evidence.background_job AS j WHERE export_id = '$id';
-SELECT to_jsonb(o) FROM evidence.outbox_event AS o WHERE export_id = '$id';
-SELECT to_jsonb(a) FROM evidence.attempt AS a WHERE export_id = '$id' ORDER BY started_at, token;
-SELECT attempt_token, seq, sha256 FROM evidence.archive_chunk WHERE export_id = '$id' ORDER BY 1, 2;
-SELECT to_jsonb(v) FROM evidence.export_event AS v WHERE export_id = '$id' ORDER BY id;
-SQL
-}
 
 # The exporter stands still, and so does the launcher, which could end it.
 # Once the lease is over, which moving the clock brings about, a session takes the
@@ -57,7 +25,7 @@ sub take_over
 
 	$all{id} = $matrix->request;
 	$all{zombie} = $matrix->wait_held($step, $place);
-	$all{launcher} = stop_launcher();
+	$all{launcher} = $node->stop_launcher($matrix->query);
 	if ($step ne $chunk)
 	{
 		kill 'STOP', $all{zombie};
@@ -68,7 +36,7 @@ sub take_over
 	$place = $matrix->hold('backend', $chunk);
 	$all{session} = $matrix->start('CALL evidence.run_once()');
 	$matrix->wait_held($chunk, $place);
-	$all{ledger} = ledger_of($all{id});
+	$all{ledger} = $node->ledger_of($all{id}, $matrix->query);
 	return \%all;
 }
 
@@ -86,7 +54,8 @@ sub changed_nothing
 {
 	my ($all, $name) = @_;
 
-	is(ledger_of($all->{id}), $all->{ledger}, "$name: nothing has changed");
+	is($node->ledger_of($all->{id}, $matrix->query),
+		$all->{ledger}, "$name: nothing has changed");
 	$matrix->release;
 	kill 'CONT', $all->{launcher};
 	$matrix->is_made({ name => "$name: the other worker" },
