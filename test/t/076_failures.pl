@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = EvidenceNode->new('main', lease => 2);
+my $node = EvidenceNode->new('main', lease => 60);
 
 sub sql
 {
@@ -72,13 +72,33 @@ my $offset = $node->pause_before('half-read');
 $id = $node->request;
 my $pid = $node->wait_paused('half-read', $offset);
 kill 'STOP', $pid;
-$node->wait_for_log(qr/pg_evidence exporter in slot \d+ stands still and is given up/,
-	$offset);
-pass('the launcher gives up an exporter that stands still');
 $node->resume;
+$node->wait_given_up($offset);
+pass('the launcher gives up an exporter that stands still');
 kill 'CONT', $pid;
 $node->wait_state($id, 'READY');
 is($node->ledger_faults, '', 'and another one makes the export');
+
+# An archive loses a chunk while it is read, after all of them were counted.
+{
+	my $grant = sql("SELECT evidence.grant_audit_export_download('$id')");
+
+	$offset = $node->pause_before('half-fetched');
+	my $reader = $node->background_psql('postgres', on_error_stop => 0);
+
+	$reader->query_until(qr//,
+		"SELECT count(*) FROM evidence.fetch_audit_export('$grant');\n");
+	$node->wait_paused('half-fetched', $offset);
+	sql("DELETE FROM evidence.archive_chunk WHERE export_id = '$id' AND seq = 1");
+	$node->resume;
+	$node->wait_for_log(qr/ERROR:  stored archive is not the one of the ledger/,
+		$offset);
+	pass('an archive that loses a chunk while it is read is refused');
+	$reader->quit;
+	is(($node->error_of("SELECT evidence.grant_audit_export_download('$id')"))[0],
+		'PE006', 'and it is not granted again');
+	sql("SELECT evidence.revoke_audit_export('$id', 'it lost a chunk')");
+}
 
 # No background worker is free: the launcher says so, and nothing is lost.
 $node->append_conf('postgresql.conf', "max_worker_processes = 2\n");
