@@ -201,6 +201,14 @@ Waits until the function gives true.
 Waits until the program is connected, in that state if one is given; returns
 the process id of its server process.
 
+=item $mock->wait_standing
+
+The same until it waits for a function that stands still.
+
+=item $mock->lose_connection_for_good($pid)
+
+Ends that server process; from then on the server is of another version.
+
 =cut
 
 sub wait_for
@@ -219,11 +227,33 @@ sub wait_for
 sub wait_connected
 {
 	my ($mock, $state) = @_;
+
+	return $mock->_wait_process(defined $state ? "state = '$state'" : 'true');
+}
+
+sub wait_standing
+{
+	my ($mock) = @_;
+
+	return $mock->_wait_process("wait_event = 'PgSleep'");
+}
+
+sub lose_connection_for_good
+{
+	my ($mock, $pid) = @_;
+
+	$mock->sql(q{ALTER DATABASE postgres SET mock.version = '2.0'});
+	$mock->sql("SELECT pg_terminate_backend($pid)");
+	return;
+}
+
+sub _wait_process
+{
+	my ($mock, $doing) = @_;
 	my $query = "SELECT pid FROM pg_stat_activity"
-	  . " WHERE application_name = 'pg_evidence'";
+	  . " WHERE application_name = 'pg_evidence' AND $doing";
 	my $pid;
 
-	$query .= " AND state = '$state'" if defined $state;
 	$mock->wait_for(sub { ($pid = $mock->sql($query)) =~ /^\d+$/ });
 	return $pid;
 }

@@ -137,5 +137,16 @@ foreach my $case ($matrix->cases('stop'))
 	$matrix->is_in_state($case, $id, 'CANCELLED', 1, 0);
 }
 
+# After the last crash, too, the role is the one that the setting names.
+{
+	my ($exporter, $id) = $matrix->hold_exporter('(none)');
+
+	is( $matrix->sql("SELECT usename FROM pg_stat_activity WHERE pid = $exporter"),
+		'worker',
+		'an exporter connects as the worker role');
+	$matrix->release;
+	$matrix->is_made({ name => 'nobody dies' }, $id, 1, 0);
+}
+
 $matrix->finish;
 done_testing();

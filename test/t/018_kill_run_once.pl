@@ -130,5 +130,21 @@ foreach my $case ($matrix->cases('run_once, recover'))
 	$matrix->is_made($case, $id, 2, 0);
 }
 
+# Nobody can tell the session that an export is cancelled; it asks for itself.
+{
+	my $place = $matrix->hold('backend', 'reading');
+	my $id = $matrix->request;
+	my $session = start_run_once();
+
+	$matrix->wait_held('reading', $place);
+	$matrix->sql("SELECT evidence.cancel_audit_export('$id', 'test')");
+	# It would stand still there, had it read on.
+	$matrix->hold('backend', 'read');
+	$matrix->is_in_state({ name => 'a session whose export is cancelled' },
+		$id, 'CANCELLED', 1, 0);
+	$matrix->release;
+	$matrix->end_session($session);
+}
+
 $matrix->finish;
 done_testing();

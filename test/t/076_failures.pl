@@ -107,7 +107,10 @@ $offset = -s $node->logfile;
 $id = $node->request;
 $node->wait_for_log(qr/no free background worker|could not start an exporter/, $offset);
 is($node->export_state($id), 'QUEUED', 'without a free worker it waits');
+
+# With a free one it is made, and outside of developer mode nobody pauses.
 $node->append_conf('postgresql.conf', "max_worker_processes = 8\n");
+$node->write_settings(developer_mode => 'off', debug_pause => 'half-read');
 $node->restart;
 $node->wait_state($id, 'READY');
 is( sql("SELECT attempts FROM evidence.background_job WHERE export_id = '$id'"),

@@ -146,8 +146,13 @@ foreach my $arguments ([ '--json', 'frob' ], [ 'frob', '--json' ],
 is($code, 2, 'no server: exit code');
 like($err, qr/could not connect to the server: .*nonexistent/,
 	'no server: text');
-($code, $out, $err) = run_program('verify', '/nonexistent/x.zip');
+($code, $out, $err) = run_program('list', '--json');
+is(JSON::PP->new->decode($out)->{error}{status},
+	'connection', 'no server, --json: status');
+($code, $out, $err) = run_program('verify', '/nonexistent/x.zip', '--json');
 is($code, 13, 'no file: exit code');
+is(JSON::PP->new->decode($out)->{error}{status},
+	'file', 'no file, --json: status');
 like($err, qr/could not open file "\/nonexistent\/x.zip": No such file/,
 	'no file: text');
 ($code, $out, $err) = run_program('verify', '/');

@@ -29,8 +29,10 @@ $node->safe_psql('postgres', 'CREATE DATABASE bare');
 	is($code, 2, 'no database: exit code');
 
 	$mock->sql(q{ALTER DATABASE postgres SET mock.version = '1.1'});
-	($code, $out, $err) = $mock->program('list');
+	($code, $out, $err) = $mock->program('list', '--json');
 	is($code, 15, 'other minor version: exit code');
+	is(JSON::PP->new->decode($out)->{error}{status},
+		'version', 'other minor version: JSON');
 	like($err, qr/program is of version 1\.0, extension .* of version 1\.1/,
 		'other minor version: text');
 	$mock->sql(q{ALTER DATABASE postgres SET mock.version = '1.0.3'});
@@ -145,6 +147,12 @@ foreach my $state ('40001', '40P01', '55P03')
 	($code, $out, $err) =
 	  $mock->program('request', @range, '--purpose=lose 1000');
 	is($code, 2, 'connection lost again and again: exit code');
+
+	my ($request) = $mock->start_program('request', @range, '--purpose=hold');
+	$mock->lose_connection_for_good($mock->wait_standing);
+	$request->finish;
+	is($? >> 8, 15, 'connection lost, then another version: exit code');
+	$mock->sql('ALTER DATABASE postgres RESET mock.version');
 }
 
 # Every SQLSTATE has its exit code.
@@ -170,7 +178,9 @@ foreach my $state (sort keys %codes)
 
 # Waiting.
 my %ends = (READY => 0, FAILED => 10, CANCELLED => 11, EXPIRED => 7,
-	REVOKED => 7);
+	REVOKED => 7, NEWFANGLED => 70);
+my %names = (FAILED => 'failed', CANCELLED => 'cancelled', EXPIRED => 'gone',
+	REVOKED => 'gone', NEWFANGLED => 'internal');
 
 foreach my $state (sort keys %ends)
 {
@@ -179,6 +189,9 @@ foreach my $state (sort keys %ends)
 	my ($code, $out, $err) = $mock->program('wait', $id);
 
 	is($code, $ends{$state}, "wait for $state: exit code");
+	($code, $out) = $mock->program('wait', $id, '--json');
+	is(JSON::PP->new->decode($out)->{error}{status},
+		$names{$state}, "wait for $state: JSON");
 	like($err, qr/has failed: too many rows\nHINT:  Ask for less\./,
 		'wait for FAILED: reason and hint')
 	  if $state eq 'FAILED';
@@ -216,9 +229,7 @@ foreach my $state (sort keys %ends)
 	# But not if it comes back as another version.
 	$id = $mock->new_export(state => 'PROCESSING');
 	($wait, $wait_out, $wait_err) = $mock->start_program('wait', $id);
-	my $pid = $mock->wait_connected('idle');
-	$mock->sql(q{ALTER DATABASE postgres SET mock.version = '2.0'});
-	$mock->sql("SELECT pg_terminate_backend($pid)");
+	$mock->lose_connection_for_good($mock->wait_connected('idle'));
 	$wait->finish;
 	is($? >> 8, 15, 'wait until another version is there: exit code');
 	$mock->sql('ALTER DATABASE postgres RESET mock.version');
@@ -237,7 +248,7 @@ foreach my $state (sort keys %ends)
 	# A server that hangs does not outlast the timeout.
 	$id = $mock->new_export(state => 'PROCESSING');
 	($wait) = $mock->start_program('wait', $id, '--timeout=6');
-	$pid = $mock->wait_connected;
+	my $pid = $mock->wait_connected;
 	kill 'STOP', $pid;
 	$wait->finish;
 	is($? >> 8, 12, 'wait --timeout on a hanging server: exit code');

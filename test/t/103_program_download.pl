@@ -58,9 +58,10 @@ sub store
 		  . " WHERE id = '$id';"
 	} sort keys %columns;
 
+	# First, so that a function that stands still does so no longer.
+	$mock->sql("DELETE FROM evidence.mock_export WHERE id = '$id'");
 	$mock->reset;
 	$mock->sql(<<"SQL");
-DELETE FROM evidence.mock_export WHERE id = '$id';
 DELETE FROM evidence.mock_chunk WHERE export_id = '$id';
 INSERT INTO evidence.mock_export (id, purpose) VALUES ('$id', 'download');
 SELECT evidence.mock_store('$id', '\\x$hex', $chunk);
@@ -221,19 +222,10 @@ foreach my $state (sort keys %states)
 
 	# A server that comes back as another version is not asked for more.
 	store($good, fetch_mode => 'hold', fetch_at => 40);
-	my ($download, undef, $said) = $mock->start_program('download', $export_id,
-		'-o', "$folder/out/x.zip");
-	my $pid;
+	my ($download) = $mock->start_program('download', $export_id, '-o',
+		"$folder/out/x.zip");
 
-	$mock->wait_for(
-		sub {
-			$pid = $mock->sql("SELECT pid FROM pg_stat_activity"
-				  . " WHERE application_name = 'pg_evidence'"
-				  . " AND wait_event = 'PgSleep'");
-			return $pid ne '';
-		});
-	$mock->sql(q{ALTER DATABASE postgres SET mock.version = '2.0'});
-	$mock->sql("SELECT pg_terminate_backend($pid)");
+	$mock->lose_connection_for_good($mock->wait_standing);
 	$download->finish;
 	is($? >> 8, 15, 'another version after a lost connection: exit code');
 	folder_is('', 'another version after a lost connection: no file');
@@ -270,7 +262,7 @@ foreach my $signal (qw(TERM INT HUP))
 	store($good, fetch_mode => 'hold', fetch_at => 40);
 	my ($download) = $mock->start_program(@download);
 
-	$mock->wait_for(sub { temporary() > 0 });
+	$mock->wait_standing;
 	my ($part) = temporary();
 	is((stat $part)[2] & 0777, 0600, "SIG$signal: the part is private");
 	$download->signal($signal);
@@ -278,6 +270,22 @@ foreach my $signal (qw(TERM INT HUP))
 	is($? & 127, { TERM => 15, INT => 2, HUP => 1 }->{$signal},
 		"SIG$signal: ended by it");
 	folder_is('', "SIG$signal: no file");
+}
+{
+	# A file that somebody else makes meanwhile is kept.
+	store($good, fetch_mode => 'hold', fetch_at => 40);
+	my ($late, undef, $said) = $mock->start_program(@download);
+
+	$mock->wait_standing;
+	append_to_file("$folder/out/x.zip", 'first');
+	$mock->sql("UPDATE evidence.mock_export SET fetch_mode = ''");
+	$late->finish;
+	is($? >> 8, 13, 'file made meanwhile: exit code');
+	like($$said, qr/could not give file .* its name: File exists/,
+		'file made meanwhile: text');
+	is(slurp_file("$folder/out/x.zip"), 'first', 'file made meanwhile: kept');
+	folder_is('x.zip', 'file made meanwhile: nothing else');
+	unlink "$folder/out/x.zip";
 }
 {
 	# What a killed program left is removed, a running program's is not.
@@ -305,6 +313,19 @@ foreach my $signal (qw(TERM INT HUP))
 	$running->finish;
 	folder_is('x.zip', 'one file, no part');
 	unlink "$folder/out/x.zip";
+
+	# The same once more, and something else under such a name is left alone.
+	store($good, fetch_mode => 'hold', fetch_at => 40);
+	($killed) = $mock->start_program(@download);
+	$mock->wait_for(sub { temporary() > 0 });
+	$killed->signal('KILL');
+	$killed->finish;
+	my $link = '.x.zip.' . '0' x 16 . '.part';
+	symlink 'elsewhere', "$folder/out/$link" or die "no link: $!";
+	$mock->sql("UPDATE evidence.mock_export SET fetch_mode = ''");
+	is(($mock->program(@download))[0], 0, 'a download after a killed one');
+	folder_is("$link x.zip", 'the part is gone, the link is not followed');
+	unlink "$folder/out/$link", "$folder/out/x.zip";
 
 	# A disk that is full, or a limit on the size of files.
 	store($good . "\0" x 4096, archive_sha256 => 'ab' x 32);

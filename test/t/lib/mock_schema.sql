@@ -8,6 +8,7 @@
 --   'conflict CODE N'  the first N calls fail with that SQLSTATE
 --   'lose N'           the first N calls end the connection
 --   'code CODE'        it fails with that SQLSTATE
+--   'hold'             it is never answered
 --   'notice'           it is accepted with a notice
 --   anything else      it is accepted
 
@@ -109,6 +110,8 @@ BEGIN
         PERFORM pg_sleep(10);
     ELSIF word[1] = 'code' THEN
         PERFORM evidence.mock_fail(word[2]);
+    ELSIF word[1] = 'hold' THEN
+        PERFORM pg_sleep(3600);
     ELSIF word[1] = 'notice' THEN
         RAISE NOTICE 'mock notice';
     END IF;

@@ -577,6 +577,7 @@ simple("range_reversed", ["digest", "range", "manifest"], ["range", "end"],
 simple("bytes_changed", ["bytes"], ["files", 0, "bytes"], 1000)
 simple("sha256_changed", ["sha256"], ["files", 0, "sha256"], "ab" * 32)
 simple("first_changed", ["ends"], ["first", "id"], 7)
+simple("first_no_number", ["manifest"], ["first", "id"], True)
 simple("last_changed", ["ends"], ["last", "created_at"],
        "2026-11-30T00:00:00.000000Z")
 simple("guards_miscounted", ["cells"], ["cells", "formula_prefixed"], 3)
