@@ -25,7 +25,8 @@ SAFE_PATH = "SET LOCAL search_path = pg_catalog, pg_temp"
 
 # Tables that a dump leaves out on purpose: leases, grants and bytes belong to
 # one running cluster.
-NOT_DUMPED = {"attempt", "archive_chunk", "download_grant"}
+NOT_DUMPED = {"attempt", "archive_chunk", "download_grant",
+              "upload_attempt"}
 
 # One of them replaces another's object, or accepts it as if it were ours.
 FORBIDDEN = (
