@@ -57,7 +57,8 @@ SQL
 What is wrong with the ledger as a whole while nothing runs: illegal
 combinations of the three facts, exports made twice or with other bytes than
 the selected ones, versions that do not match the history, attempts that are
-open or miscounted, requests, cancellations or downloads without exactly one
+open or miscounted, archives in the object store and in the database at once or
+in neither, objects that nobody removes, requests, cancellations or downloads without exactly one
 audit row, locks or temporary files left behind.  An empty text when all is
 well.  It first waits until no exporter is at work.
 
@@ -69,6 +70,7 @@ SELECT format('export %s: %s, %s, %s is no legal combination', e.id, e.state, j.
   FROM evidence.audit_export AS e
   LEFT JOIN evidence.background_job AS j ON j.export_id = e.id
   LEFT JOIN evidence.outbox_event AS o ON o.export_id = e.id AND o.generation = e.generation
+   AND o.kind = 'audit_export.generate'
  WHERE NOT EXISTS (SELECT FROM evidence.state_combination AS c
                     WHERE (c.export, c.job, c.event) = (e.state, j.state, o.state))
 UNION ALL
@@ -93,7 +95,8 @@ SELECT format('export %s: %s chunks of its archive, %s expected', e.id, n, e.arc
   FROM evidence.audit_export AS e
  CROSS JOIN LATERAL (SELECT count(*) AS n FROM evidence.archive_chunk AS c
                       WHERE c.export_id = e.id AND c.attempt_token = e.archive_token) AS chunks
- WHERE e.state = 'READY' AND n <> e.archive_chunks
+ WHERE e.state IN ('STAGED', 'READY')
+   AND n <> CASE WHEN e.object_key IS NULL THEN e.archive_chunks ELSE 0 END
 UNION ALL
 SELECT format('export %s: chunks that were not selected', c.export_id)
   FROM evidence.archive_chunk AS c
@@ -117,6 +120,7 @@ UNION ALL
 SELECT format('export %s: %s attempts succeeded in state %s', e.id, count(a), e.state)
   FROM evidence.audit_export AS e
   LEFT JOIN evidence.attempt AS a ON a.export_id = e.id AND a.outcome = 'succeeded'
+ WHERE e.state NOT IN ('FAILED', 'CANCELLED') OR e.staged_at IS NULL
  GROUP BY e.id
 HAVING array_agg(a.token) IS DISTINCT FROM ARRAY[e.archive_token]
 UNION ALL
@@ -140,6 +144,30 @@ SELECT format('export %s: %s grants, %s events "download_granted"', e.id, grants
  CROSS JOIN LATERAL (SELECT count(*) AS events FROM evidence.export_event AS v
                       WHERE v.export_id = e.id AND v.event = 'download_granted') AS v
  WHERE grants <> events
+UNION ALL
+SELECT format('export %s in state %s has an upload event %s', e.id, e.state, coalesce(o.state, 'nowhere'))
+  FROM evidence.audit_export AS e
+  LEFT JOIN evidence.outbox_event AS o ON o.export_id = e.id AND o.generation = e.generation
+   AND o.kind = 'archive.upload'
+ WHERE (o.state IS NULL) <> (e.staged_at IS NULL)
+    OR o.state IS NOT NULL
+   AND CASE e.state WHEN 'STAGED' THEN o.state NOT IN ('PENDING', 'DEAD')
+                    WHEN 'FAILED' THEN o.state <> 'CLOSED'
+                    WHEN 'CANCELLED' THEN o.state <> 'CLOSED'
+                    ELSE o.state <> 'DELIVERED' END
+UNION ALL
+SELECT format('export %s: %s uploads confirmed in state %s', e.id, n, e.state)
+  FROM evidence.audit_export AS e
+ CROSS JOIN LATERAL (SELECT count(*) AS n FROM evidence.upload_attempt AS u
+                      WHERE u.export_id = e.id AND u.outcome = 'confirmed') AS u
+ WHERE n <> (e.object_key IS NOT NULL)::int
+UNION ALL
+SELECT format('export %s in state %s: nobody removes what the store may have', e.id, e.state)
+  FROM evidence.audit_export AS e
+ WHERE e.state NOT IN ('STAGED', 'READY')
+   AND EXISTS (SELECT FROM evidence.upload_attempt AS u WHERE u.export_id = e.id AND u.sent_at IS NOT NULL)
+   AND NOT EXISTS (SELECT FROM evidence.upload_attempt AS u WHERE u.export_id = e.id AND u.outcome = 'quarantined')
+   AND NOT EXISTS (SELECT FROM evidence.outbox_event AS o WHERE o.export_id = e.id AND o.kind = 'object.delete')
 UNION ALL
 SELECT format('process %s still holds an attempt', pid)
   FROM pg_locks WHERE locktype = 'advisory' AND classid = 1702259044

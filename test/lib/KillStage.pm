@@ -104,7 +104,9 @@ DECLARE
     here text := TG_OP || ' ' || TG_TABLE_NAME;
     announced boolean := false;
 BEGIN
-    IF TG_TABLE_NAME = 'archive_chunk' THEN
+    IF TG_TABLE_NAME = 'archive_chunk' AND TG_OP = 'DELETE' THEN
+        here := here || ' ' || OLD.seq;
+    ELSIF TG_TABLE_NAME = 'archive_chunk' THEN
         here := here || ' ' || NEW.seq;
     END IF;
     IF current_setting('pg_evidence.debug_pause', true) = 'trace' THEN

@@ -58,6 +58,7 @@ my @store = (
 	'stored', 'UPDATE audit_export', 'UPDATE background_job',
 	'UPDATE attempt', 'INSERT export_event', 'completed',
 	'(commit record)', 'ready');
+my @end = ('(returned)', '(commit record)', '(answered)');
 my @deliver = ('UPDATE outbox_event', 'delivering');
 my @recover = (
 	'UPDATE attempt', 'UPDATE audit_export', 'UPDATE background_job',
@@ -177,6 +178,51 @@ my @phases = (
 		name => 'fetch',
 		process => 'backend',
 		steps => [ 'fetching', 'half-fetched' ]
+	},
+	{
+		name => 'expire',
+		process => 'launcher',
+		steps => [
+			'UPDATE audit_export', 'INSERT export_event',
+			'DELETE archive_chunk 0', 'DELETE archive_chunk 1',
+			'expiring'
+		]
+	},
+	# What an uploader asks the server for; between these it is on its own.
+	{
+		name => 'delivery, claim',
+		process => 'backend',
+		steps => [
+			'INSERT upload_attempt', 'UPDATE outbox_event', @end
+		]
+	},
+	{
+		name => 'delivery, send',
+		process => 'backend',
+		steps => [ 'UPDATE upload_attempt', 'sending', @end ]
+	},
+	{
+		name => 'delivery, confirm',
+		process => 'backend',
+		steps => [
+			'UPDATE audit_export', 'UPDATE outbox_event',
+			'UPDATE upload_attempt', 'DELETE archive_chunk 0',
+			'DELETE archive_chunk 1', 'INSERT export_event',
+			'confirming', @end
+		]
+	},
+	{
+		name => 'delivery, fail',
+		process => 'backend',
+		steps => [ 'UPDATE outbox_event', 'UPDATE upload_attempt', @end ]
+	},
+	{
+		name => 'delivery, remove',
+		process => 'backend',
+		steps => [
+			'UPDATE outbox_event', 'UPDATE upload_attempt',
+			'INSERT export_event', 'removing', @end
+		]
 	},
 	{ name => 'server', process => 'all', steps => [ 'half-read', 'completed' ] }
 );

@@ -39,6 +39,22 @@ SELECT evidence.grant_audit_export_download(:'foreign') IS NULL;
 SELECT evidence.fetch_audit_export('0000');
 SELECT evidence.revoke_audit_export(:'own', 'attack');
 SELECT evidence.revoke_audit_export(:'foreign', 'attack') OPERATOR(pg_catalog.=) 'nothing';
+\echo deliver
+\warn deliver
+SELECT delivery_token, number FROM evidence.claim_delivery('attack', 'bucket', 'attack');
+SELECT evidence.renew_delivery(:'id');
+SELECT evidence.read_delivery_chunk(:'id', 0);
+SELECT evidence.record_sending(:'id', 'attack');
+SELECT evidence.confirm_delivery(:'id', 1, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa');
+SELECT evidence.confirm_removal(:'id', true);
+SELECT evidence.fail_delivery(:'id', 'transient', 'Attack', 'attack');
+SELECT delivery, download_window OPERATOR(pg_catalog.>) 0 AS window, uploads_waiting, removals_waiting FROM evidence.delivery_status();
+SELECT pg_catalog.count(*) FROM evidence.known_objects('bucket');
+SELECT evidence.record_reconciliation('bucket', 'attack', '2026-01-01 00:00+00', 0, '[{"rule": "object_orphan", "key": "attack/a", "action": "clean"}]');
+SELECT evidence.record_reconciliation('bucket', 'attack', '2026-01-01 00:00+00', 0, '[]');
+SELECT bucket FROM evidence.locate_download(:'granted');
+SELECT evidence.record_download(:'granted', 1, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa');
+SELECT evidence.requeue_outbox_event(-1, 'attack');
 \echo write
 \warn write
 SELECT evidence.record_audit_event('attack.write', 'mallory', source => '192.0.2.1', metadata => '{"a": 1}') OPERATOR(pg_catalog.>) 0 AS written;
