@@ -50,8 +50,11 @@ LIBRARY_OWNERS = (
      re.compile(r"uploader/ledger\w*\.[ch]"),
      "only the program's ledger client uses libpq"),
     (re.compile(r"curl/.*"),
-     re.compile(r"uploader/object_store\w*\.[ch]"),
-     "only the program's object store uses libcurl"),
+     re.compile(r"uploader/s3\w*\.[ch]"),
+     "only the program's client of object stores uses libcurl"),
+    (re.compile(r"expat(_\w+)?\.h"),
+     re.compile(r"uploader/s3_xml\.[ch]"),
+     "only s3_xml.c uses expat"),
 )
 
 SERVER_HEADER = re.compile(
@@ -191,6 +194,8 @@ PLANTED = (
     ("uploader/main.c", '#include "package/csv.h"\n', False),
     ("uploader/ledger.c", "#include <libpq-fe.h>\n"
      'static const char *q = "SELECT evidence.f()";\n', False),
+    ("uploader/s3_request.c", "#include <curl/curl.h>\n", False),
+    ("uploader/s3_xml.c", "#include <expat.h>\n", False),
 
     ("extension/base/bad_up.c", '#include "ledger/export.h"\n', True),
     ("extension/package/bad_server.c", '#include "postgres.h"\n', True),
@@ -216,6 +221,7 @@ PLANTED = (
     ("uploader/bad_ledger.c", '#include "ledger/export.h"\n', True),
     ("uploader/bad_libpq.c", "#include <libpq-fe.h>\n", True),
     ("uploader/bad_curl.c", "#include <curl/curl.h>\n", True),
+    ("uploader/s3_bad_xml.c", "#include <expat.h>\n", True),
 )
 
 

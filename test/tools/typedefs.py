@@ -17,18 +17,21 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIST = ROOT / "test/tools/typedefs.list"
-OUR_FOLDERS = ("extension", "uploader", "test/unit", "test/fuzz", "test/tools")
+OUR_FOLDERS = ("extension", "uploader", "test/unit", "test/fuzz", "test/tools",
+               "test/objectstore")
 
 LIBRARY_HEADERS = (
     "/usr/include/zip.h",
     "/usr/include/jansson.h",
+    "/usr/include/expat.h",
     "/usr/include/postgresql/libpq-fe.h",
     "/usr/include/openssl/types.h",
     "/usr/include/zconf.h",
 )
 
 # Types that a regular expression does not find: the C library spreads them
-# over many internal headers, and PCRE2 makes its names with macros.
+# over many internal headers, PCRE2 makes its names with macros, and libcurl's
+# headers lie in a folder of the architecture.
 FURTHER_TYPES = """
     FILE bool clock_t dev_t double_t ino_t int16_t int32_t int64_t int8_t
     intmax_t intptr_t jmp_buf mode_t off_t pid_t ptrdiff_t sig_atomic_t
@@ -37,6 +40,7 @@ FURTHER_TYPES = """
     pcre2_code pcre2_compile_context pcre2_general_context pcre2_jit_stack
     pcre2_match_context pcre2_match_data PCRE2_SIZE PCRE2_SPTR PCRE2_UCHAR
     __m128i __m256i
+    CURL CURLM CURLMcode CURLMsg CURLcode curl_off_t
 """.split()
 
 # What holds no declarations: comments, and preprocessor lines.
