@@ -215,7 +215,7 @@ warnings:
 	  extension/package/%,$(SOURCES))
 	@test/tools/check-warnings -Iextension -Iextension/package -Iuploader \
 	  -Itest/unit -DEV_VERSION='"$(EV_VERSION)"' -D_GNU_SOURCE \
-	  $(shell pkg-config --cflags $(LIBRARIES) libpq jansson) -- \
+	  $(shell pkg-config --cflags $(LIBRARIES) libpq libcurl expat jansson) -- \
 	  $(sort $(wildcard extension/package/*.c uploader/*.c test/unit/*.c \
 	  test/fuzz/*.c test/bench/*.c))
 

@@ -175,8 +175,8 @@ typedef struct EvS3Sink
 typedef struct EvS3Creation
 {
 	const char *sha256;			/* of the whole object */
-	bool		create_only;	/* EV_S3_EXISTS if the key is taken; not
-								 * honoured by every store and bucket */
+	bool		create_only;	/* EV_S3_EXISTS if the key is taken; not every
+								 * store and bucket honours it */
 	EvS3Lock	lock;			/* needs a bucket with object lock */
 } EvS3Creation;
 
@@ -282,9 +282,9 @@ extern EvS3Outcome ev_s3_delete(EvS3 *s3, const char *key,
 								const char *version_id, EvS3Result *result);
 
 /*
- * Multipart uploads.  EV_S3_ABSENT is a missing upload here.  begin drops the
- * lock of the creation with some stores, so it is not sent: use
- * ev_s3_put_retention and ev_s3_put_legal_hold after complete.
+ * Multipart uploads.  EV_S3_ABSENT is a missing upload here.  Some stores drop
+ * the lock of the creation without a word: look the object up after complete,
+ * and use ev_s3_put_retention and ev_s3_put_legal_hold if it is not there.
  * create_only counts at complete only.
  */
 extern EvS3Outcome ev_s3_upload_begin(EvS3 *s3, const char *key,
