@@ -23,6 +23,14 @@ mode_name(EvS3LockMode mode)
 }
 
 void
+ev_s3_object_clear(EvS3Object *object)
+{
+	memset(object, 0, sizeof(*object));
+	object->last_modified = EV_S3_NEVER;
+	object->lock.retain_until = EV_S3_NEVER;
+}
+
+void
 ev_s3_query_version(EvS3Request *request, const char *version_id)
 {
 	if (version_id != NULL && version_id[0] != '\0')
@@ -63,7 +71,7 @@ ev_s3_put(EvS3 *s3, const char *key, int64_t length,
 	EvS3Reply	reply;
 
 	if (object != NULL)
-		memset(object, 0, sizeof(*object));
+		ev_s3_object_clear(object);
 	ev_s3_request_init(&request, EV_S3_PUT, key);
 	request.expect = EV_S3_EXPECT_ETAG;
 	request.body_length = length;
@@ -113,7 +121,7 @@ ev_s3_head(EvS3 *s3, const char *key, const char *version_id,
 	EvS3Request request;
 	EvS3Reply	reply;
 
-	memset(object, 0, sizeof(*object));
+	ev_s3_object_clear(object);
 	ev_s3_request_init(&request, EV_S3_HEAD, key);
 	request.expect = EV_S3_EXPECT_OBJECT;
 	ev_s3_query_version(&request, version_id);

@@ -198,10 +198,8 @@ read_item_field(Listing *listing, const char *name, const char *text)
 static void
 clear_item(Listing *listing)
 {
-	memset(&listing->object, 0, sizeof(listing->object));
+	ev_s3_object_clear(&listing->object);
 	memset(&listing->part, 0, sizeof(listing->part));
-	listing->object.last_modified = EV_S3_NEVER;
-	listing->object.lock.retain_until = EV_S3_NEVER;
 	listing->key[0] = '\0';
 	listing->upload_id[0] = '\0';
 	listing->initiated = EV_S3_NEVER;

@@ -155,7 +155,7 @@ ev_s3_upload_complete(EvS3 *s3, const char *key, const char *upload_id,
 	char		etag[EV_S3_ETAG_TEXT + 2];
 
 	if (object != NULL)
-		memset(object, 0, sizeof(*object));
+		ev_s3_object_clear(object);
 	if (count < 1 || count > EV_S3_PARTS_LIMIT)
 		return ev_s3_result_set(result, EV_S3_REFUSED, "an upload has 1 to %d parts",
 								EV_S3_PARTS_LIMIT);

@@ -12,6 +12,9 @@
 
 #define EV_S3_NAMESPACE "http://s3.amazonaws.com/doc/2006-03-01/"
 
+/* Nothing is known of it. */
+extern void ev_s3_object_clear(EvS3Object *object);
+
 /* Name a version in the query, unless version_id is NULL or empty. */
 extern void ev_s3_query_version(EvS3Request *request,
 								const char *version_id);
