@@ -282,9 +282,10 @@ foreach my $role (@callers)
 	like($out, qr/^REVOKED$/m, 'and revokes it');
 	like($out, qr/^CANCELLED$/m, 'cancels another');
 	is_deeply([ $err =~ /ERROR:  (\w{5})/g ],
-		# the conflict of keys, the long range, two that are READY, the grant that is none, nothing to adopt, four refused changes, three
+		# the conflict of keys, the long range, two that are READY, the grant that is none, five deliveries that are none, a download
+		# that is in no store, an event that is none, nothing to adopt, four refused changes, three
 		# trigger functions that were called by hand
-		[ qw(PE001 22023 55000 55000 42501 55000 55000 55000 55000 55000), ('39P01') x 3 ],
+		[ qw(PE001 22023 55000 55000 42501), ('PE004') x 5, qw(PE006 22023 55000 55000 55000 55000 55000), ('39P01') x 3 ],
 		'what a superuser is refused')
 	  || diag($err);
 	foreach my $role (qw(mallory_auditor mallory_writer mallory_uploader))
@@ -372,6 +373,19 @@ SQL
 		add_redaction_rule => "SELECT evidence.add_redaction_rule('bait', 'x', 'bait')",
 		retire_redaction_rule => "SELECT evidence.retire_redaction_rule('password', 'bait')",
 		run_once => 'CALL evidence.run_once()',
+		claim_delivery => "SELECT evidence.claim_delivery('bait', 'bucket', '')",
+		renew_delivery => "SELECT evidence.renew_delivery('$ready')",
+		read_delivery_chunk => "SELECT evidence.read_delivery_chunk('$ready', 0)",
+		record_sending => "SELECT evidence.record_sending('$ready')",
+		confirm_delivery => "SELECT evidence.confirm_delivery('$ready', 1, repeat('a', 64))",
+		confirm_removal => "SELECT evidence.confirm_removal('$ready', true)",
+		fail_delivery => "SELECT evidence.fail_delivery('$ready', 'definite', 'bait', 'bait')",
+		delivery_status => 'SELECT evidence.delivery_status()',
+		known_objects => "SELECT evidence.known_objects('bucket')",
+		record_reconciliation => "SELECT evidence.record_reconciliation('bucket', '', now(), 0, '[]')",
+		locate_download => "SELECT evidence.locate_download('bait')",
+		record_download => "SELECT evidence.record_download('bait', 1, repeat('a', 64))",
+		requeue_outbox_event => "SELECT evidence.requeue_outbox_event(1, 'bait')",
 		adopt_instance => "SELECT evidence.adopt_instance('bait')");
 	my @entries = grep { !/^_|^evidence_version$/ } @functions;
 
