@@ -49,6 +49,12 @@ SELECT test.code($$SELECT * FROM evidence.claim_delivery('me', 'bucket', '')$$) 
 RESET ROLE;
 
 -- Arguments --------------------------------------------------------------------------
+SELECT s.what, test.code(s.call) AS answer FROM (VALUES
+    ('no size', $$SELECT evidence.confirm_delivery(gen_random_uuid(), NULL, repeat('a', 64))$$),
+    ('chunk before the first', $$SELECT evidence.read_delivery_chunk(gen_random_uuid(), -1)$$),
+    ('no grant', $$SELECT * FROM evidence.locate_download(NULL)$$),
+    ('no size of a download', $$SELECT evidence.record_download('grant', NULL, repeat('a', 64))$$),
+    ('no event', $$SELECT evidence.requeue_outbox_event(NULL, 'why')$$)) AS s (what, call);
 SET ROLE regress_uploader;
 SELECT s.what, test.code(s.call) AS answer FROM (VALUES
     ('no name', $$SELECT evidence.claim_delivery(NULL, 'bucket', '')$$),
