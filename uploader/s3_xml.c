@@ -18,6 +18,15 @@
 
 #include "s3_xml.h"
 
+/* Expat 2.9 deprecates what 2.5 has, and 2.5 lacks what 2.9 wants instead. */
+#if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
+#define BYTE_INDEX XML_GetCurrentByteIndex64
+#define BYTE_COUNT XML_GetCurrentByteCount64
+#else
+#define BYTE_INDEX XML_GetCurrentByteIndex
+#define BYTE_COUNT XML_GetCurrentByteCount
+#endif
+
 #define PATH_LIMIT 512
 
 /* Expat puts this between the name of a name space and that of an element. */
@@ -64,7 +73,7 @@ on_start(void *arg, const XML_Char * name, const XML_Char * *attributes)
 		return;
 	}
 	reader->starts[reader->depth] =
-		(size_t) XML_GetCurrentByteIndex(reader->parser) + reader->skipped;
+		(size_t) BYTE_INDEX(reader->parser) + reader->skipped;
 	reader->path_lengths[reader->depth] = reader->path_length;
 	if (reader->depth > 0)
 		reader->path[reader->path_length++] = '/';
@@ -88,8 +97,8 @@ on_end(void *arg, const XML_Char * name)
 	element.path = reader->path;
 	element.text = reader->text;
 	element.start = reader->starts[reader->depth];
-	element.end = (size_t) XML_GetCurrentByteIndex(reader->parser) +
-		(size_t) XML_GetCurrentByteCount(reader->parser) + reader->skipped;
+	element.end = (size_t) BYTE_INDEX(reader->parser) +
+		(size_t) BYTE_COUNT(reader->parser) + reader->skipped;
 	if (!reader->function(reader->arg, &element))
 		stop(reader, EV_S3_XML_ENDED);
 	reader->path_length = reader->path_lengths[reader->depth];
