@@ -215,6 +215,9 @@ classify_transport(const EvS3Answer *answer, EvS3Result *result)
 			break;
 		case CURLE_URL_MALFORMAT:
 		case CURLE_UNSUPPORTED_PROTOCOL:
+			/* The protocol of an answer can be none, too. */
+			if (answer->sent)
+				break;
 			result->outcome = EV_S3_REFUSED;
 			result->retry_helps = false;
 			hint(result, "Check the endpoint and the name of the bucket.");

@@ -140,6 +140,7 @@ static const Row rows[] = {
 	{"time-out in the body", CURLE_OPERATION_TIMEDOUT, 0, 0, "", SENT | WRITES, EV_S3_UNKNOWN, RETRY},
 	{"short answer", CURLE_PARTIAL_FILE, 0, 200, "", SENT | WHOLE, EV_S3_UNKNOWN, RETRY},
 	{"odd answer", CURLE_WEIRD_SERVER_REPLY, 0, 0, "", ALL, EV_S3_UNKNOWN, RETRY | MAYBE},
+	{"no HTTP", CURLE_UNSUPPORTED_PROTOCOL, 0, 0, "", ALL, EV_S3_UNKNOWN, RETRY | MAYBE},
 	{"no rewind", CURLE_SEND_FAIL_REWIND, 0, 0, "", ALL, EV_S3_UNKNOWN, RETRY | MAYBE},
 	{"our time", 0, EV_S3_BREAK_TIME, 0, "", ALL, EV_S3_UNKNOWN, RETRY | MAYBE},
 	{"sent again", CURLE_ABORTED_BY_CALLBACK, EV_S3_BREAK_AGAIN, 0, "", ALL, EV_S3_UNKNOWN, RETRY | MAYBE},
@@ -275,6 +276,9 @@ test_facts(void)
 	   EV_STATUS_CONNECTION &&
 	   strcmp(failure.doing, "could not store") == 0 &&
 	   strcmp(failure.text, result.message) == 0, "as a failure");
+	strcpy(result.hint, "Try later.");
+	ev_s3_fail(&result, "could not store", &failure);
+	is(failure.hint, "Try later.", "with the hint");
 	for (i = EV_S3_ABSENT; i <= EV_S3_LOCAL; i++)
 	{
 		result.outcome = (EvS3Outcome) i;
