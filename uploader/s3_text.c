@@ -419,6 +419,23 @@ redact(char *text, const char *secret)
 	}
 }
 
+/* What signs a request must not be read by others while it counts. */
+static void
+redact_signatures(char *text)
+{
+	static const char name[] = "signature=";
+	char	   *found = text;
+
+	while ((found = strcasestr(found, name)) != NULL)
+	{
+		char	   *value = found + sizeof(name) - 1;
+		size_t		length = strcspn(value, BLANKS ",&\"'<>");
+
+		memmove(value, value + length, strlen(value + length) + 1);
+		found = value;
+	}
+}
+
 void
 ev_s3_clean(char *text, const char *const *secrets, int count)
 {
@@ -431,6 +448,7 @@ ev_s3_clean(char *text, const char *const *secrets, int count)
 		if (secrets[i] != NULL)
 			redact(text, secrets[i]);
 	}
+	redact_signatures(text);
 	for (from = to = text; *from != '\0'; from++)
 	{
 		/* What stands behind "?" in an address may be a signature. */

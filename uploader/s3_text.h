@@ -94,8 +94,8 @@ extern int64_t ev_s3_number(const char *text);
 
 /*
  * Make a text from elsewhere fit for a message: printable, on one line, no
- * query behind an address, and no occurrence of any of the secrets, which may
- * be NULL.
+ * query behind an address, no signature, and no occurrence of any of the
+ * secrets, which may be NULL.
  */
 extern void ev_s3_clean(char *text, const char *const *secrets, int count);
 

@@ -230,6 +230,8 @@ test_cleaning(void)
 	check_clean("why?", NULL, "why?");
 	check_clean("?a=b", NULL, "?a=b");
 	check_clean("two\r\nlines\tand\x1b[2J", NULL, "two lines and [2J");
+	check_clean("Signature=0123abcd, x X-Amz-Signature=ff signature=", NULL,
+				"Signature=, x X-Amz-Signature= signature=");
 	check_clean("", NULL, "");
 	check_clean(" . . ", NULL, "");
 }
