@@ -8,8 +8,10 @@
  * it to another host.
  *
  * libcurl copies keys into memory of its own and frees that without wiping.
- * It is therefore given memory functions that wipe: what a released block
- * held, keys and tokens among it, is gone when the request is.
+ * It is therefore given memory functions that wipe what is released.  Some
+ * copies of the secret key it keeps as long as the connection, without any
+ * further use: it sets them anew for each request.  Copies are noted as they
+ * are made, and emptied when the request is over.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,19 +39,76 @@
 #define NAME_CHARACTERS \
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
 
-static EvStatus start_library(EvFailure *failure);
+/* libcurl makes four of a password; more are not found by chance. */
+#define COPIES_LIMIT 32
+
+/*
+ * The copies of the secret that is in use.  Each thread has its own, since
+ * libcurl looks up names in another one.
+ */
+static __thread const char *watched = NULL;
+static __thread char *copies[COPIES_LIMIT];
+static __thread int copy_count = 0;
+
 static EvStatus make_address(EvS3 *s3, const EvS3Settings *settings,
 							 const char *region, EvFailure *failure);
+
+void
+ev_s3_watch_secret(const char *secret)
+{
+	watched = secret;
+}
+
+void
+ev_s3_forget_secret(void)
+{
+	while (copy_count > 0)
+	{
+		char	   *copy = copies[--copy_count];
+
+		explicit_bzero(copy, strlen(copy));
+	}
+	watched = NULL;
+}
+
+/* A copy that is released need not be emptied any more. */
+static void
+forget_copy(const void *block)
+{
+	int			i;
+
+	for (i = 0; i < copy_count; i++)
+	{
+		if (copies[i] == block)
+		{
+			copies[i] = copies[--copy_count];
+			return;
+		}
+	}
+}
+
+static char *
+watching_strdup(const char *text)
+{
+	char	   *copy = strdup(text);
+
+	if (copy != NULL && watched != NULL && strcmp(text, watched) == 0 &&
+		copy_count < COPIES_LIMIT)
+		copies[copy_count++] = copy;
+	return copy;
+}
 
 static void
 wipe_free(void *block)
 {
-	if (block != NULL)
-		explicit_bzero(block, malloc_usable_size(block));
+	if (block == NULL)
+		return;
+	forget_copy(block);
+	explicit_bzero(block, malloc_usable_size(block));
 	free(block);
 }
 
-/* A block that moves leaves no copy behind. */
+/* A block that moves leaves nothing behind. */
 static void *
 wipe_realloc(void *block, size_t size)
 {
@@ -76,7 +135,8 @@ start_library(EvFailure *failure)
 	if (started)
 		return EV_STATUS_OK;
 	if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wipe_free,
-							 wipe_realloc, strdup, calloc) != CURLE_OK)
+							 wipe_realloc, watching_strdup,
+							 calloc) != CURLE_OK)
 		return ev_fail(failure, EV_STATUS_INTERNAL, NULL, "libcurl could not be started");
 
 	/* With CURLOPT_NOSIGNAL nobody else takes this signal from OpenSSL. */
@@ -126,10 +186,9 @@ ev_s3_open(const EvS3Settings *settings, EvS3 **s3, EvFailure *failure)
 	if (status == EV_STATUS_OK)
 	{
 		created->multi = curl_multi_init();
-		created->easy = curl_easy_init();
 		if (settings->ca_file != NULL)
 			created->ca_file = strdup(settings->ca_file);
-		if (created->multi == NULL || created->easy == NULL ||
+		if (created->multi == NULL ||
 			(settings->ca_file != NULL && created->ca_file == NULL) ||
 			asprintf(&created->signer, "aws:amz:%s:s3", region) < 0)
 		{
@@ -154,7 +213,6 @@ ev_s3_close(EvS3 *s3)
 {
 	if (s3 == NULL)
 		return;
-	curl_easy_cleanup(s3->easy);
 	curl_multi_cleanup(s3->multi);
 	free(s3->address);
 	free(s3->name);

@@ -15,7 +15,6 @@
 struct EvS3
 {
 	CURLM	   *multi;			/* keeps the one connection */
-	CURL	   *easy;
 	char	   *address;		/* of the bucket, without a slash at the end */
 	char	   *name;			/* for messages */
 	char	   *signer;			/* libcurl's word for how to sign */
@@ -31,5 +30,12 @@ struct EvS3
 	EvS3TickFunction tick;
 	void	   *tick_arg;
 };
+
+/*
+ * From here on libcurl's copies of this secret are noted, until they are all
+ * overwritten.
+ */
+extern void ev_s3_watch_secret(const char *secret);
+extern void ev_s3_forget_secret(void);
 
 #endif							/* EV_UPLOADER_S3_HANDLE_H */

@@ -99,12 +99,40 @@ check_request(const EvS3Request *request, EvS3Result *result)
 	return EV_S3_OK;
 }
 
+/* Ask and get the answer; nothing of libcurl's is left of it. */
+static void
+transact(EvS3Transfer *transfer, const EvCredentials *credentials)
+{
+	const EvS3Request *request = transfer->request;
+	EvS3Buffer	address;
+
+	memset(&address, 0, sizeof(address));
+	ev_s3_buffer_text(&address, transfer->s3->address);
+	ev_s3_buffer_text(&address, "/");
+	if (request->key != NULL)
+		ev_s3_buffer_encoded(&address, request->key, true);
+	ev_s3_query_write(&request->query, &address);
+
+	/* A new one each time: a failure can leave options that cannot be set. */
+	transfer->easy = curl_easy_init();
+	ev_s3_watch_secret(credentials->secret_key);
+	if (!address.failed && prepare(transfer, credentials, address.data))
+		run(transfer);
+	else
+		transfer->answer.broken = EV_S3_BREAK_MEMORY;
+
+	/* libcurl's copies of the keys go now: some released, some emptied. */
+	curl_easy_cleanup(transfer->easy);
+	ev_s3_forget_secret();
+	curl_slist_free_all(transfer->headers);
+	ev_s3_buffer_free(&address);
+}
+
 EvS3Outcome
 ev_s3_perform(EvS3 *s3, const EvS3Request *request, EvS3Reply *reply,
 			  EvS3Result *result)
 {
 	EvS3Reply	unread;
-	EvS3Buffer	address;
 	EvCredentials credentials;
 	EvFailure	failure;
 	EvS3Transfer transfer;
@@ -134,23 +162,7 @@ ev_s3_perform(EvS3 *s3, const EvS3Request *request, EvS3Reply *reply,
 	transfer.content_length = -1;
 	reply->body.limit = BODY_LIMIT;
 	ev_s3_answer_clear(&transfer.answer);
-	memset(&address, 0, sizeof(address));
-	ev_s3_buffer_text(&address, s3->address);
-	ev_s3_buffer_text(&address, "/");
-	if (request->key != NULL)
-		ev_s3_buffer_encoded(&address, request->key, true);
-	ev_s3_query_write(&request->query, &address);
-
-	if (!address.failed && prepare(&transfer, &credentials, address.data))
-		run(&transfer);
-	else
-		transfer.answer.broken = EV_S3_BREAK_MEMORY;
-
-	/* libcurl's copies of the keys go now, wiped as they are released. */
-	curl_easy_reset(s3->easy);
-	curl_slist_free_all(transfer.headers);
-	ev_s3_buffer_free(&address);
-
+	transact(&transfer, &credentials);
 	ev_s3_read_document(&transfer);
 	transfer.answer.fits = ev_s3_is_fitting(&transfer);
 	clean_answer(&transfer.answer, &credentials);
@@ -345,7 +357,7 @@ static bool
 set_common(EvS3Transfer *transfer)
 {
 	const EvS3 *s3 = transfer->s3;
-	CURL	   *easy = s3->easy;
+	CURL	   *easy = transfer->easy;
 	bool		failed = false;
 
 	SET(CURLOPT_ERRORBUFFER, transfer->error);
@@ -399,7 +411,7 @@ static bool
 set_method(EvS3Transfer *transfer)
 {
 	const EvS3Request *request = transfer->request;
-	CURL	   *easy = transfer->s3->easy;
+	CURL	   *easy = transfer->easy;
 	bool		failed = false;
 
 	switch (request->method)
@@ -447,11 +459,11 @@ static bool
 prepare(EvS3Transfer *transfer, const EvCredentials *credentials,
 		const char *address)
 {
-	CURL	   *easy = transfer->s3->easy;
+	CURL	   *easy = transfer->easy;
 	bool		failed = false;
 
-	if (!make_headers(transfer, credentials) || !set_common(transfer) ||
-		!set_method(transfer))
+	if (easy == NULL || !make_headers(transfer, credentials) ||
+		!set_common(transfer) || !set_method(transfer))
 		return false;
 	SET(CURLOPT_URL, address);
 
@@ -544,13 +556,13 @@ run(EvS3Transfer *transfer)
 		return;
 	}
 	transfer->started = ev_s3_clock();
-	if (curl_multi_add_handle(s3->multi, s3->easy) != CURLM_OK)
+	if (curl_multi_add_handle(s3->multi, transfer->easy) != CURLM_OK)
 	{
 		answer->broken = EV_S3_BREAK_MEMORY;
 		return;
 	}
 	drive(transfer);
-	curl_multi_remove_handle(s3->multi, s3->easy);
+	curl_multi_remove_handle(s3->multi, transfer->easy);
 
 	/* An object without a byte has not met its sink yet. */
 	if (answer->broken == EV_S3_BREAK_NONE && answer->transport == CURLE_OK &&

@@ -15,6 +15,7 @@
 typedef struct EvS3Transfer
 {
 	EvS3	   *s3;
+	CURL	   *easy;
 	const EvS3Request *request;
 	EvS3Reply  *reply;
 	EvS3Answer	answer;

@@ -183,6 +183,20 @@ test_home(void)
 }
 
 static void
+write_long(void)
+{
+	FILE	   *file;
+	int			i;
+
+	write_file("[default]\n", 0600);
+	file = fopen(path, "a");
+	for (i = 0; i < 10000 && file != NULL; i++)
+		fputs("# comment\n", file);
+	if (file != NULL)
+		fclose(file);
+}
+
+static void
 test_files(void)
 {
 	static const char keys[] =
@@ -205,6 +219,8 @@ test_files(void)
 	ok(mkfifo(path, 0600) == 0, "a pipe");
 	check(path, NULL, EV_STATUS_FILE, "not a regular file",
 		  "nobody waits for a pipe");
+	write_long();
+	check(path, NULL, EV_STATUS_FILE, "is too long", "a file without end");
 	check("/dev/zero", NULL, EV_STATUS_FILE, "not a regular file", "a device");
 
 	/* Secrets of a container are links. */
