@@ -217,7 +217,7 @@ warnings:
 	  -Itest/unit -DEV_VERSION='"$(EV_VERSION)"' -D_GNU_SOURCE \
 	  $(shell pkg-config --cflags $(LIBRARIES) libpq libcurl expat jansson) -- \
 	  $(sort $(wildcard extension/package/*.c uploader/*.c test/unit/*.c \
-	  test/fuzz/*.c test/bench/*.c))
+	  test/fuzz/*.c test/bench/*.c test/objectstore/*.c))
 
 -include $(OBJS:.o=.d)
 

@@ -34,6 +34,12 @@ includes the query.
   delay SECONDS           wait, then pass
   status CODE [HEADER]    answer with that and an Error document; nothing is
                           forwarded
+  refuse CODE WORD        answer with that and an Error document of that word;
+                          nothing is forwarded
+  echo CODE               answer with that and an Error document that repeats
+                          the head of the request; nothing is forwarded
+  answer FILE             answer with the bytes of that file, then close;
+                          nothing is forwarded
   page                    answer 200 with a web page; nothing is forwarded
   error CODE              answer 200 with an Error document of that code;
                           nothing is forwarded
@@ -317,10 +323,21 @@ sub _fault
 		sleep $arguments[0];
 		return _relay($request);
 	}
-	if ($fault =~ /^(?:status|page|error|redirect)$/)
+	if ($fault =~ /^(?:status|refuse|echo|page|error|redirect)$/)
 	{
 		_answer($request, $fault, @arguments);
 		return _is_read($request);
+	}
+	if ($fault eq 'answer')
+	{
+		open my $file, '<:raw', $arguments[0] or die "no $arguments[0]: $!";
+		local $/;
+		_write($client, scalar <$file>);
+		close $file;
+
+		# The other side may still be sending; a reset would hide the answer.
+		shutdown $client, 1;
+		return _hang($client);
 	}
 	return 0 if $fault eq 'close';
 	return _reset($client) if $fault eq 'rst';
@@ -355,7 +372,26 @@ sub _answer
 	my ($request, $fault, @arguments) = @_;
 	my ($status, $body, @headers) = (200, '');
 
-	if ($fault eq 'status')
+	if ($fault eq 'refuse')
+	{
+		$status = $arguments[0];
+		$body = "<Error><Code>$arguments[1]</Code>"
+		  . '<Message>made up</Message></Error>';
+	}
+	elsif ($fault eq 'echo')
+	{
+		my $head = $request->{head};
+		my ($keys) = $head =~ /^authorization:\s*([^\r\n]*)/im;
+		my ($token) = $head =~ /^x-amz-security-token:\s*([^\r\n]*)/im;
+
+		# In every field that the other side might repeat.
+		$status = $arguments[0];
+		@headers = 'x-amz-request-id: ' . ($token // $keys);
+		$body = '<Error><Code>' . substr($token // $keys, 0, 60) . '</Code>'
+		  . "<Message>at http://host/key?X-Amz-Signature=0123abcd&amp;x=1 "
+		  . "$keys " . ($token // '') . '</Message></Error>';
+	}
+	elsif ($fault eq 'status')
 	{
 		my ($code, @words) = @arguments;
 		my %word = (

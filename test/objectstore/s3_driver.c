@@ -63,6 +63,7 @@ typedef struct Driver
 	int			page;			/* 0: the usual */
 	json_t	   *line;
 	json_t	   *list;
+	bool		stop;			/* a list at its first item */
 	EvS3Result	result;
 	char		upload_id[EV_S3_UPLOAD_TEXT];
 	EvS3Part	parts[EV_S3_PARTS_LIMIT];
@@ -399,8 +400,9 @@ take_part(void *arg, const EvS3Part *part)
 	put_number(item, "number", part->number);
 	put_number(item, "length", part->length);
 	put_text(item, "etag", part->etag);
+	put_text(item, "sha256", part->sha256);
 	json_array_append_new(driver->list, item);
-	return true;
+	return !driver->stop;
 }
 
 static bool
@@ -447,7 +449,7 @@ take_upload(void *arg, const char *key, const char *upload_id,
 	put_text(item, "upload", upload_id);
 	put_number(item, "initiated", initiated);
 	json_array_append_new(driver->list, item);
-	return true;
+	return !driver->stop;
 }
 
 static bool
@@ -467,7 +469,7 @@ take_object(void *arg, const char *key, const EvS3Object *object)
 	put_text(item, "key", key);
 	put_object(item, object);
 	json_array_append_new(driver->list, item);
-	return true;
+	return !driver->stop;
 }
 
 static bool
@@ -490,7 +492,7 @@ take_version(void *arg, const char *key, const EvS3Object *object,
 	put_flag(item, "latest", latest);
 	put_flag(item, "marker", delete_marker);
 	json_array_append_new(driver->list, item);
-	return true;
+	return !driver->stop;
 }
 
 static bool
@@ -521,6 +523,16 @@ run_hold(Driver *driver, int count, char **words)
 	ev_s3_put_legal_hold(driver->s3, words[0], words[1],
 						 strcmp(words[2], "on") == 0, &driver->result);
 	return true;
+}
+
+/* name: what messages call the store. */
+static bool
+run_name(Driver *driver, int count, char **words)
+{
+	(void) count;
+	(void) words;
+	put_text(driver->line, "name", ev_s3_name(driver->s3));
+	return false;
 }
 
 static bool
@@ -573,7 +585,7 @@ take_rule(void *arg, const EvS3Rule *rule)
 	put_number(item, "abort_days", rule->abort_days);
 	put_number(item, "noncurrent_days", rule->noncurrent_days);
 	json_array_append_new(driver->list, item);
-	return true;
+	return !driver->stop;
 }
 
 static bool
@@ -585,18 +597,18 @@ run_lifecycle(Driver *driver, int count, char **words)
 	return true;
 }
 
-/* rule ID PREFIX EXPIRE ABORT */
+/* rule ID PREFIX EXPIRE ABORT [NONCURRENT] */
 static bool
 run_rule(Driver *driver, int count, char **words)
 {
 	EvS3Rule	rule;
 
-	(void) count;
 	memset(&rule, 0, sizeof(rule));
 	snprintf(rule.id, sizeof(rule.id), "%s", words[0]);
 	snprintf(rule.prefix, sizeof(rule.prefix), "%s", words[1]);
 	rule.expire_days = atoi(words[2]);
 	rule.abort_days = atoi(words[3]);
+	rule.noncurrent_days = count > 4 ? atoi(words[4]) : 0;
 	ev_s3_put_lifecycle(driver->s3, &rule, &driver->result);
 	return true;
 }
@@ -656,6 +668,52 @@ run_memory(Driver *driver, int count, char **words)
 	return false;
 }
 
+/*
+ * wiped TEXT: is the text, given backwards, nowhere in the memory that this
+ * process can write?  Backwards, since the words of the command are there.
+ */
+static bool
+run_wiped(Driver *driver, int count, char **words)
+{
+	size_t		length = strlen(words[0]);
+	FILE	   *maps = fopen("/proc/self/maps", "r");
+	char		line[512];
+	int			found = 0;
+	int			looked = 0;
+
+	(void) count;
+	if (maps == NULL)
+		fail("no /proc/self/maps");
+	while (fgets(line, sizeof(line), maps) != NULL)
+	{
+		unsigned long start;
+		unsigned long end;
+		unsigned long at;
+		char		rights[5];
+
+		if (sscanf(line, "%lx-%lx %4s", &start, &end, rights) != 3 ||
+			rights[0] != 'r' || rights[1] != 'w')
+			continue;
+		for (at = start; at + length <= end; at++)
+		{
+			const volatile char *byte = (const volatile char *) at;
+			size_t		i;
+
+			looked++;
+			for (i = 0; i < length; i++)
+			{
+				if (byte[i] != words[0][length - 1 - i])
+					break;
+			}
+			found += i == length;
+		}
+	}
+	fclose(maps);
+	put_number(driver->line, "found", found);
+	put_flag(driver->line, "looked", looked > 100000);
+	return false;
+}
+
 static const Command commands[] = {
 	{"put", 2, run_put},
 	{"head", 1, run_head},
@@ -671,6 +729,7 @@ static const Command commands[] = {
 	{"versions", 0, run_versions},
 	{"retention", 4, run_retention},
 	{"hold", 3, run_hold},
+	{"name", 0, run_name},
 	{"bucket", 0, run_bucket},
 	{"versioning", 0, run_versioning},
 	{"lock", 0, run_lock},
@@ -679,6 +738,7 @@ static const Command commands[] = {
 	{"new", 0, run_new},
 	{"shell", 1, run_shell},
 	{"memory", 0, run_memory},
+	{"wiped", 1, run_wiped},
 };
 
 static void
@@ -693,6 +753,7 @@ run_command(Driver *driver, int count, char **words)
 		{
 			driver->line = json_object();
 			driver->list = json_array();
+			driver->stop = strcmp(words[count - 1], "stop") == 0;
 			put_text(driver->line, "command", words[0]);
 			if (commands[i].run(driver, count - 1, words + 1))
 				put_result(driver->line, &driver->result);

@@ -1,120 +1,27 @@
-# The program's client of object stores, against a real store, and with a
-# proxy in between that breaks things.  test/objectstore/s3_driver makes the
-# requests; what they did is looked at with ObjectStore.pm, which shares no
-# code with the client.
+# The program's client of object stores, against a real store: every operation
+# it has.  test/objectstore/s3_driver makes the requests; what they did is
+# looked at with ObjectStore.pm, which shares no code with the client.
 
 use strict;
 use warnings;
 
 use Cwd qw(abs_path);
 use Digest::SHA qw(sha256_hex);
-use FaultProxy;
 use File::Basename qw(dirname);
-use IPC::Run ();
 use JSON::PP;
-use ObjectStore;
 use PostgreSQL::Test::Utils ();
+use S3Driver;
 use Test::More;
 use Time::HiRes qw(time usleep);
 
 my $project = abs_path(dirname(__FILE__) . '/../..');
-my $driver = "$project/test/objectstore/build/s3_driver";
-my $folder = PostgreSQL::Test::Utils::tempdir();
-my $json = JSON::PP->new->utf8;
+my ($wrong_key, $wrong_secret) = ('MADEUPACCESSKEY', 'made/up+key');
 
-# Everything that the driver ever said, to look for secrets at the end.
-my $said = '';
-my @secrets = (ObjectStore::secret_key(), 'made/up+key', 'MADEUPACCESSKEY');
+keep_secret($wrong_key, $wrong_secret);
 
-{
-	local %ENV = %ENV;
-	delete @ENV{qw(MAKEFLAGS MAKELEVEL)};
-	system('make', '-s', '-C', "$project/test/objectstore") == 0
-	  or die 'could not build the driver';
-}
-
-my $store = ObjectStore->new(memory => 1);
-my $proxy = FaultProxy->new($store->port);
-
-# Only what a test says is in the environment of the driver.
-delete $ENV{$_} foreach grep { /^AWS_|proxy$/i } keys %ENV;
-my %environment = $store->environment;
-
-@ENV{ keys %environment } = values %environment;
-
-# Run the driver with these words; one hash for each line it printed.
-sub drive
-{
-	my (@words) = @_;
-	my ($out, $err) = ('', '');
-
-	IPC::Run::run([ $driver, '--http', 'yes', @words ],
-		'<', \undef, '>', \$out, '2>', \$err);
-	$said .= $out . $err;
-	diag("driver: $err") if length $err;
-	return map { $json->decode($_) } split /\n/, $out;
-}
-
-# The outcome of each command.
-sub outcomes
-{
-	return join ' ', map { $_->{outcome} // () } @_;
-}
-
-sub in_proxy
-{
-	return drive('--endpoint', $proxy->endpoint, @_);
-}
-
-sub write_file
-{
-	my ($name, $content) = @_;
-
-	open my $file, '>:raw', "$folder/$name" or die "could not write: $!";
-	print $file $content;
-	close $file;
-	return "$folder/$name";
-}
-
-sub read_file
-{
-	my ($name) = @_;
-
-	open my $file, '<:raw', "$folder/$name" or die "could not read: $!";
-	local $/;
-	my $content = <$file>;
-
-	close $file;
-	return $content;
-}
-
-# Bytes without a pattern that could hide a shift, the same in each run.
-sub noise
-{
-	my ($length, $seed) = @_;
-	my $bytes = '';
-
-	$bytes .= Digest::SHA::sha512("$seed " . length $bytes)
-	  while length $bytes < $length;
-	return substr $bytes, 0, $length;
-}
-
-my $small = noise(1000, 'small');
-my $large = noise(3_000_000, 'large');
-my $small_file = write_file('small', $small);
-my $large_file = write_file('large', $large);
-my $empty_file = write_file('empty', '');
-my $small_digest = sha256_hex($small);
-
-# The state of an object as the store has it: "absent" or its digest.
-sub state_of
-{
-	my ($key, $bucket) = @_;
-	my $answer = $store->object($bucket // 'archive', $key);
-
-	return 'absent' if $answer->{status} == 404;
-	return sha256_hex($answer->{body});
-}
+# Some megabytes, so that parts can be as large as they must be.
+my $parts_file = write_file('parts', noise(11_000_000, 'parts'));
+my $parts_digest = sha256_hex(read_file('parts'));
 
 sub test_objects
 {
@@ -129,10 +36,10 @@ sub test_objects
 		'put, look up, put again, get');
 	is($answer->{body}, $large, 'the store has the bytes');
 	is($answer->{headers}{'x-amz-meta-sha256'},
-		sha256_hex($large), 'and their digest');
+		$large_digest, 'and their digest');
 	is(read_file('got'), $large, 'what was got');
 	is($head->{length}, length $large, 'length');
-	is($head->{sha256}, sha256_hex($large), 'digest');
+	is($head->{sha256}, $large_digest, 'digest');
 	is("\"$head->{etag}\"", $answer->{headers}{etag}, 'ETag');
 	cmp_ok(abs($head->{modified} - time), '<', 60, 'time');
 	is($get->{length}, length $large, 'the sink was told of the object');
@@ -169,11 +76,15 @@ sub test_objects
 		'put', '', $small_file, ',',
 		'put', 'x' x 1025, $small_file, ',',
 		'part', 'x', 'id', '0', $small_file, '0', '10', ',',
-		'put', 'x', $small_file, 'governance=-9999999999');
+		'put', 'x', $small_file, 'governance=-9999999999', ',',
+		'part', 'x', 'id', 1, $small_file, 0, 10, 'sha256=abc', ',',
+		'begin', 'x', 'abc', ',',
+		'retention', 'x', '', 'governance', -9999999999, ',',
+		'rule', 'id', 'x/', 0, 0, ',', 'rule', '', 'x/', 1, 1);
 
-	is(outcomes(@unsent), 'refused refused refused refused refused',
+	is(outcomes(@unsent), 'refused ' x 9 . 'refused',
 		'what cannot be right is not sent');
-	is(join(',', map { $_->{http} } @unsent), '0,0,0,0,0', 'at all');
+	is((grep { $_->{http} } @unsent) + 0, 0, 'at all');
 
 	# A source that ends early ends the request, without a wait.
 	my $start = time;
@@ -249,10 +160,6 @@ sub test_keys
 	return;
 }
 
-# Some megabytes, so that parts can be as large as they must be.
-my $parts_file = write_file('parts', noise(11_000_000, 'parts'));
-my $parts_digest = sha256_hex(read_file('parts'));
-
 sub test_multipart
 {
 	my $key = 'multi part/+1';
@@ -310,7 +217,7 @@ sub test_multipart
 		'begin', 'small', $parts_digest, ',',
 		'part', 'small', '@', 1, $small_file, 0, 500, ',',
 		'part', 'small', '@', 2, $small_file, 500, 500, ',',
-		'complete', 'small', '@', ',', 'abort', 'small', '@');
+		'complete', 'small', '@', 'create', ',', 'abort', 'small', '@');
 
 	is(outcomes(@small), 'ok ok ok refused ok', 'parts that are too small');
 	is($small[3]{code}, 'EntityTooSmall', 'say so');
@@ -493,7 +400,7 @@ sub test_lifecycle
 	  or diag($set->{body});
 	my @made = drive(
 		'rule', 'pg_evidence', 'a<b>&/', 2, 3, ',', 'lifecycle', ',',
-		'rule', 'pg_evidence', 'evidence/', 5, 0, ',', 'lifecycle');
+		'rule', 'pg_evidence', 'evidence/', 5, 0, 6, ',', 'lifecycle');
 	my %rule = map { $_->{id} => $_ } @{ $made[3]{list} };
 
 	is(outcomes(@made), 'ok ok ok ok', 'our rule is added, and replaced');
@@ -501,8 +408,10 @@ sub test_lifecycle
 		'beside those of others');
 	is_deeply(
 		[ @{ $rule{pg_evidence} }{
-				qw(prefix enabled partial expire_days abort_days)} ],
-		[ 'evidence/', JSON::PP::true, JSON::PP::false, 5, 0 ], 'ours');
+				qw(prefix enabled partial expire_days abort_days
+				  noncurrent_days)
+			} ],
+		[ 'evidence/', JSON::PP::true, JSON::PP::false, 5, 0, 6 ], 'ours');
 	my ($first) = grep { $_->{id} eq 'pg_evidence' } @{ $made[1]{list} };
 
 	is("$first->{prefix} $first->{expire_days} $first->{abort_days}",
@@ -540,19 +449,19 @@ sub test_keys_of_access
 	my @all = ('head', 'sink', ',', 'put', 'denied', $large_file, ',',
 		'list', ',', 'delete', 'sink');
 
-	$ENV{AWS_SECRET_ACCESS_KEY} = $secrets[1];
+	$ENV{AWS_SECRET_ACCESS_KEY} = $wrong_secret;
 	my @wrong = drive(@all);
 
 	is(outcomes(@wrong), 'denied ' x 3 . 'denied', 'a wrong secret key');
 	ok(!(grep { $_->{retry_helps} || $_->{maybe_done} } @wrong), 'for good');
-	$ENV{AWS_ACCESS_KEY_ID} = $secrets[2];
+	$ENV{AWS_ACCESS_KEY_ID} = $wrong_key;
 	is(outcomes(drive(@all)), 'denied ' x 3 . 'denied', 'an unknown key');
 	is(state_of('denied'), 'absent', 'nothing was stored');
 
 	# Temporary keys have a token, which is signed and sent.
 	my ($access, $secret, $token) = $store->temporary_keys;
 
-	push @secrets, $secret, $token;
+	keep_secret($secret, $token);
 	@ENV{qw(AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN)} =
 	  ($access, $secret, $token);
 	my @temporary = drive('put', 'temporary', $large_file, ',',
@@ -563,6 +472,18 @@ sub test_keys_of_access
 	is(outcomes(drive('bucket')), 'denied', 'with a broken token');
 	delete $ENV{AWS_SESSION_TOKEN};
 	is(outcomes(drive('bucket')), 'denied', 'without one');
+
+	# Not even when somebody repeats what was sent (case C33).
+	$ENV{AWS_SESSION_TOKEN} = $token;
+	$proxy->clear;
+	$proxy->fault(-1, '*', '.', 'echo', 403);
+	my @echoed = in_proxy('put', 'x', $small_file, ',', 'get', 'x',
+		"$folder/got", ',', 'head', 'x');
+
+	is(outcomes(@echoed), 'denied denied denied', 'what was sent comes back');
+	like($echoed[0]{message}, qr/\[redacted\]/, 'and is left out');
+	delete $ENV{AWS_SESSION_TOKEN};
+	$proxy->clear;
 
 	# Keys in a file count from the request after they were changed.
 	delete @ENV{qw(AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY)};
@@ -578,6 +499,24 @@ sub test_keys_of_access
 			ObjectStore::access_key(), ObjectStore::secret_key()));
 
 	chmod 0600, $keys, $fresh;
+
+	# Read for each request, and gone after it.
+	my $backwards = reverse $secret;
+	my @wiped = drive('--credentials', $keys, 'bucket',
+		',', 'put', 'temporary', $small_file, ',', 'head', 'temporary', ',',
+		'delete', 'temporary', ',', 'wiped', $backwards, ',',
+		'wiped', scalar reverse $token);
+
+	is(outcomes(@wiped), 'ok ok ok ok', 'keys of a file');
+	ok($wiped[4]{looked}, 'the memory of the program');
+	is($wiped[4]{found}, 0, 'has no secret key any more');
+	is($wiped[5]{found}, 0, 'and no token');
+	{
+		local %ENV = (%ENV, $store->environment);
+		my ($there) = drive('wiped', scalar reverse ObjectStore::secret_key());
+
+		cmp_ok($there->{found}, '>', 0, 'while one of the environment is seen');
+	}
 	my @rotated = drive('--credentials', $keys, 'bucket', ',',
 		'shell', "sed -i s/^aws_secret.*/aws_secret_access_key=x/ $keys", ',',
 		'bucket', ',', 'shell', "mv $fresh $keys", ',', 'bucket', ',',
@@ -674,17 +613,34 @@ sub test_addresses
 
 		is($open->{outcome}, 'usage', "no bucket: \"$bucket\"");
 	}
+	my ($number) = drive('--style', 'virtual', 'bucket');
+
+	is($number->{outcome}, 'usage', 'a number has no names below it');
+	my @names = map { (drive(@$_, 'name'))[0]{name} }
+	  [ '--endpoint', '', '--region', 'eu-west-1' ],
+	  [ '--endpoint', 'https://host:99' ],
+	  [ '--endpoint', 'https://[::1]:99' ];
+
+	is_deeply(
+		\@names,
+		[
+			'bucket "archive" at https://s3.eu-west-1.amazonaws.com',
+			'bucket "archive" at https://host:99',
+			'bucket "archive" at https://[::1]:99'
+		],
+		'what messages call it');
 	my ($region) = drive('--region', 'a:b', 'bucket');
 
 	is($region->{outcome}, 'usage', 'no region');
 
 	# Nobody there.
 	my $start = time;
-	my @dead = map { (drive('--connect', 2, '--endpoint', $_, 'put', 'x',
-				$small_file))[0] }
+	my @dead = map { drive('--connect', 2, '--endpoint', $_, 'put', 'x',
+			$small_file, ',', 'bucket') }
 	  ('https://127.0.0.1:1', 'https://nowhere.invalid');
 
-	is(outcomes(@dead), 'unreachable unreachable', 'nobody there');
+	is(outcomes(@dead), 'unreachable ' x 3 . 'unreachable',
+		'nobody there, nor at the second try');
 	ok(!(grep { $_->{maybe_done} || !$_->{retry_helps} } @dead),
 		'so nothing was done, and it may get better');
 	cmp_ok(time - $start, '<', 30, 'in bounded time');
@@ -696,397 +652,6 @@ sub test_addresses
 
 	write_file('.netrc', "machine 127.0.0.1 login nobody password none\n");
 	is(outcomes(drive('bucket')), 'ok', 'no proxy and no .netrc');
-	return;
-}
-
-# Each operation that the proxy breaks, on a key of its own: how it is made,
-# what it asks for, and how one sees that it was carried out.  An upload that
-# is begun for it is the last part of itself, so it may be small.
-my %upload;
-
-sub begin_upload
-{
-	my ($key, $part) = @_;
-	my $answer = $store->request('POST', 'archive', $key,
-		query => { uploads => '' });
-	my ($id) = $answer->{body} =~ m{<UploadId>([^<]+)<} or die;
-
-	$upload{$key} = $id;
-	$store->request('PUT', 'archive', $key,
-		query => { uploadId => $id, partNumber => 1 },
-		body => $part) if defined $part;
-	return;
-}
-
-sub uploads
-{
-	my ($key) = @_;
-
-	return $store->request('GET', 'archive', '',
-		query => { uploads => '', prefix => $key })->{body} =~
-	  m{<UploadId>([^<]+)<}g;
-}
-
-sub clean_up
-{
-	my ($key) = @_;
-
-	$store->request('DELETE', 'archive', $key, query => { uploadId => $_ })
-	  foreach uploads($key);
-	$store->request('DELETE', 'archive', $key);
-	return;
-}
-
-my %operation = (
-	put => {
-		method => 'PUT',
-		command => sub { 'put', $_[0], $large_file },
-		done => sub { state_of($_[0]) eq sha256_hex($large) }
-	},
-	part => {
-		method => 'PUT',
-		prepare => sub { begin_upload($_[0]) },
-		command => sub { 'part', $_[0], $upload{ $_[0] }, 1, $large_file, 0,
-			  length $large },
-		done => sub {
-			$store->request('GET', 'archive', $_[0],
-				query => { uploadId => $upload{ $_[0] } })->{body} =~
-			  /<Part>/;
-		}
-	},
-	begin => {
-		method => 'POST',
-		command => sub { 'begin', $_[0], $small_digest },
-		done => sub { scalar uploads($_[0]) }
-	},
-	complete => {
-		method => 'POST',
-		prepare => sub { begin_upload($_[0], $small) },
-		command => sub { 'parts', $_[0], $upload{ $_[0] }, ',', 'complete',
-			  $_[0], $upload{ $_[0] } },
-		done => sub { state_of($_[0]) eq $small_digest }
-	},
-	delete => {
-		method => 'DELETE',
-		prepare => sub { $store->put('archive', $_[0], $small) },
-		command => sub { 'delete', $_[0] },
-		done => sub { state_of($_[0]) eq 'absent' }
-	},
-	head => {
-		method => 'HEAD',
-		prepare => sub { $store->put('archive', $_[0], $small) },
-		command => sub { 'head', $_[0] },
-		reads => 1
-	},
-	get => {
-		method => 'GET',
-		prepare => sub { $store->put('archive', $_[0], $large) },
-		command => sub { 'get', $_[0], "$folder/got" },
-		reads => 1
-	},
-	list => {
-		method => 'GET',
-		prepare => sub { $store->put('archive', $_[0], $small) },
-		command => sub { 'list', $_[0] },
-		reads => 1
-	});
-
-# A fault, the outcome, whether the store has done it, and for which
-# operations.  The time limits make those end that would hang.
-my @all = sort keys %operation;
-my @writes = grep { !$operation{$_}{reads} } @all;
-my @bodies = qw(put part complete);
-my @faults = (
-	[ [ 'delay', '0.3' ], 'ok', 1, @all ],
-	[ [ 'status', 503, 'Retry-After: 7' ], 'busy', 0, @all ],
-	[ [ 'status', 503 ], 'busy', 0, @all ],
-	[ [ 'status', 500 ], 'busy', 0, @all ],
-	[ [ 'status', 429 ], 'busy', 0, @all ],
-	[ [ 'status', 418 ], 'refused', 0, @all ],
-	[ ['close'], 'unknown', 0, @writes ],
-	[ ['rst'], 'unknown', 0, @all ],
-	[ [ 'redirect', 'http://127.0.0.1:1/' ], 'refused', 0, @all ],
-	[ ['page'], 'unknown', 0, @all ],
-	[ [ 'error', 'SlowDown' ], 'busy', 0, grep { $_ ne 'head' } @all ],
-	[ [ 'error', 'Odd' ], 'refused', 0, grep { $_ ne 'head' } @all ],
-	[ [ 'cut', 100 ], 'unknown', 0, 'put', 'part', 'complete' ],
-	[ [ 'cut', 2_000_000 ], 'unknown', 0, 'put', 'part' ],
-	[ [ 'stall', 100 ], 'unknown', 0, 'put', 'part', 'complete' ],
-	[ ['continue'], 'unknown', 0, @bodies ],
-	[ [ 'swallow', 'close' ], 'unknown', 1, @writes ],
-	[ [ 'swallow', 'rst' ], 'unknown', 1, @all ],
-	[ [ 'swallow', '503' ], 'busy', 1, @all ],
-	[ [ 'swallow', 'hang' ], 'unknown', 1, @all ],
-	[ [ 'short', 10 ], 'unknown', 1, 'get', 'list', 'begin', 'complete' ],
-	[ [ 'hold', 10 ], 'unknown', 1, 'get', 'list' ]);
-
-# The commands for all of these operations, each with a connection of its own;
-# the last result of each, by its name.
-sub run_operations
-{
-	my ($limits, @names) = @_;
-	my @commands = map {
-		($operation{$_}{command}->("fault/$_"), ',', 'new', ',')
-	} @names;
-	my @results = in_proxy(@$limits, @commands);
-	my (%last, $before);
-
-	foreach my $result (@results)
-	{
-		$last{ shift @names } = $before if $result->{command} eq 'new';
-		$before = $result;
-	}
-	return %last;
-}
-
-sub check_result
-{
-	my ($title, $name, $result, $fault, $outcome, $done) = @_;
-	my $operation = $operation{$name};
-
-	is($result->{outcome}, $outcome, "$title: outcome")
-	  or diag("$result->{message} " . join "\n", $proxy->requests);
-	is($result->{retry_after}, "@$fault" =~ /Retry-After/ ? 7 : -1,
-		"$title: how long to wait")
-	  if $fault->[0] eq 'status';
-	is($proxy->count($operation->{method}, "fault.*$name"),
-		1, "$title: asked once");
-	if ($operation->{reads})
-	{
-		ok(!$result->{maybe_done}, "$title: reading changes nothing");
-	}
-	else
-	{
-		is($operation->{done}->("fault/$name") ? 1 : 0,
-			$done, "$title: done or not");
-		ok($result->{maybe_done}, "$title: that is not denied")
-		  if $done && $outcome ne 'ok';
-	}
-	cmp_ok($result->{written}, '<=', 10, "$title: no wrong byte")
-	  if $name eq 'get' && $fault->[0] ne 'delay';
-	return;
-}
-
-sub test_fault
-{
-	my ($fault, $outcome, $done, @names) = @_;
-
-	# What would hang for a minute is given a second.
-	my $hangs = "@$fault" =~ /^(?:stall|hold|swallow hang)/;
-	my @limits = $hangs ? ('--request', 1, '--low-bytes', 100_000_000) : ();
-
-	$proxy->clear;
-	foreach my $name (@names)
-	{
-		my $operation = $operation{$name};
-
-		$operation->{prepare}->("fault/$name") if $operation->{prepare};
-		$proxy->fault(1, $operation->{method}, "fault.*$name", @$fault);
-	}
-	my $start = time;
-	my %result = run_operations(\@limits, @names);
-
-	cmp_ok(time - $start, '<', 10 * @names, "@$fault: in time");
-	check_result("$_: @$fault", $_, $result{$_}, $fault, $outcome, $done)
-	  foreach @names;
-
-	# The same again, without a fault, settles it: an upload that is complete
-	# is not there any more.
-	$proxy->clear;
-	%result = run_operations([], @names);
-	foreach my $name (@names)
-	{
-		is($result{$name}{outcome},
-			$name eq 'complete' && $done ? 'refused' : 'ok',
-			"$name: @$fault: the same again");
-		clean_up("fault/$name");
-	}
-	return;
-}
-
-sub test_faults
-{
-	test_fault(@$_) foreach @faults;
-	return;
-}
-
-# A kept connection that is closed without an answer: libcurl would send the
-# request again by itself, which only what reads may do.
-sub test_resending
-{
-	foreach my $name (@all)
-	{
-		my $operation = $operation{$name};
-		my $repeats = $operation->{reads} || $name eq 'part';
-		my $key = "fault/$name";
-
-		$operation->{prepare}->($key) if $operation->{prepare};
-		$proxy->clear;
-		$proxy->fault(1, $operation->{method}, "fault.*$name", 'close');
-		my ($result) =
-		  (in_proxy('versioning', ',', $operation->{command}->($key)))[-1];
-
-		is($proxy->count($operation->{method}, "fault.*$name"),
-			$repeats ? 2 : 1, "$name: sent " . ($repeats ? 'again' : 'once'));
-		is($result->{outcome}, $repeats ? 'ok' : 'unknown', "$name: outcome");
-		clean_up($key);
-	}
-
-	# One without a byte has no "100 Continue" that would betray it either.
-	$proxy->clear;
-	$proxy->fault(1, 'PUT', 'fault', 'close');
-	my ($empty) = (in_proxy('versioning', ',', 'put', 'fault', $empty_file))[-1];
-
-	is($proxy->count('PUT', 'fault') . " $empty->{outcome}",
-		'1 unknown', 'an empty body is sent once');
-	ok($empty->{maybe_done}, 'and nobody knows');
-
-	# Bytes of the body went, then the connection: begun anew from the start.
-	$proxy->clear;
-	$proxy->fault(1, 'PUT', 'partNumber', 'eat', 100_000);
-	begin_upload('fault');
-	my ($part) = (in_proxy('versioning', ',', 'part', 'fault', $upload{fault},
-			1, $large_file, 0, length $large))[-1];
-
-	is($proxy->count('PUT', 'partNumber') . " $part->{outcome}",
-		'2 ok', 'a part may be sent again, from its beginning');
-	is(outcomes(drive('parts', 'fault', $upload{fault}, ',', 'complete',
-				'fault', $upload{fault})), 'ok ok', 'and is whole');
-	is(state_of('fault'), sha256_hex($large), 'to the byte');
-	clean_up('fault');
-	return;
-}
-
-# The same connection serves many requests.
-sub test_reuse
-{
-	$proxy->clear;
-	my @many = in_proxy(map { ('head', 'sink', ',') } 1 .. 20);
-
-	is((grep { $_->{outcome} eq 'ok' } @many) + 0, 20, 'many requests');
-	is($proxy->connections, 1, 'use one connection');
-	return;
-}
-
-sub test_redirects
-{
-	# To a store that would gladly take it, at another port.
-	foreach my $where ($store->endpoint, $proxy->endpoint,
-		'http://localhost:' . $store->port)
-	{
-		$proxy->clear;
-		$proxy->fault(1, 'PUT', '^/archive/moved', 'redirect',
-			"$where/archive/moved-there");
-		my ($moved) = in_proxy('put', 'moved', $small_file);
-
-		is("$moved->{outcome} $moved->{http}",
-			'refused 307', "no redirect to $where is followed");
-		like($moved->{hint}, qr/never followed/, 'and that is said');
-		ok(!$moved->{retry_helps} && !$moved->{maybe_done}, 'for good');
-		is(state_of('moved-there') . state_of('moved'),
-			'absentabsent', 'nothing is there');
-	}
-	return;
-}
-
-# Start the driver, wait until the proxy has seen a request, send it a signal;
-# its results and how long it took to end.
-sub interrupt
-{
-	my ($method, @words) = @_;
-	my ($out, $err) = ('', '');
-	my $run = IPC::Run::start([ $driver, '--http', 'yes', @words ],
-		'<', \undef, '>', \$out, '2>', \$err);
-	my $deadline = time + 60;
-
-	until ($proxy->count($method, ''))
-	{
-		die 'the driver asks for nothing' if time > $deadline;
-		usleep(20_000);
-	}
-	my $start = time;
-
-	$run->signal('TERM');
-	$run->finish;
-	my $took = time - $start;
-
-	$said .= $out . $err;
-	return ($took, map { $json->decode($_) } split /\n/, $out);
-}
-
-sub test_stopping
-{
-	my @through = ('--endpoint', $proxy->endpoint);
-	my %stand = (
-		'in the middle of an upload' =>
-		  [ 'PUT', [ 'stall', 1_000_000 ], 'put', 'stopped', $large_file ],
-		'while the store is silent' =>
-		  [ 'HEAD', [ 'swallow', 'hang' ], 'head', 'sink' ],
-		'behind an upload' =>
-		  [ 'PUT', [ 'swallow', 'hang' ], 'put', 'behind', $large_file ],
-		'in the middle of a download' =>
-		  [ 'GET', [ 'hold', 1000 ], 'get', 'sink', "$folder/got" ]);
-
-	foreach my $when (sort keys %stand)
-	{
-		my ($method, $fault, @words) = @{ $stand{$when} };
-
-		$proxy->clear;
-		$proxy->fault(1, $method, '.', @$fault);
-		my ($took, $result) = interrupt($method, @through, @words);
-
-		is($result->{outcome}, 'stopped', "SIGTERM $when");
-		cmp_ok($took, '<', 1, 'within a second');
-	}
-	is(state_of('stopped'), 'absent', 'half an upload is no object');
-
-	# Not even connected: a listener that nobody accepts from.
-	my $listener = IO::Socket::INET->new(
-		LocalAddr => '127.0.0.1', Listen => 1) or die;
-	my ($out, $err) = ('', '');
-	my $run = IPC::Run::start(
-		[ $driver, '--endpoint', 'https://127.0.0.1:' . $listener->sockport,
-			'head', 'x' ], '<', \undef, '>', \$out, '2>', \$err);
-
-	# The connection is there once it can be accepted; the handshake hangs.
-	my $accepted = $listener->accept;
-	my $start = time;
-
-	$run->signal('TERM');
-	$run->finish;
-	cmp_ok(time - $start, '<', 1, 'SIGTERM in the handshake');
-	is($json->decode($out)->{outcome}, 'stopped', 'is an end as well');
-	return;
-}
-
-sub test_speed
-{
-	# A connection over which nothing comes is given up.
-	$proxy->clear;
-	$proxy->fault(1, 'GET', '.', 'hold', 1000);
-	my $start = time;
-	my ($slow) = in_proxy('--low-bytes', 1000, '--low-seconds', 1, 'get',
-		'sink', "$folder/got");
-
-	is($slow->{outcome}, 'unknown', 'too slow a download ends');
-	cmp_ok(time - $start, '<', 15, 'soon');
-	$proxy->clear;
-	$proxy->fault(1, 'PUT', '.', 'stall', 100_000);
-	$start = time;
-	($slow) = in_proxy('--low-bytes', 1000, '--low-seconds', 1, 'put', 'slow',
-		$large_file);
-	is($slow->{outcome}, 'unknown', 'and too slow an upload');
-	cmp_ok(time - $start, '<', 15, 'soon');
-
-	# A limit that we set ourselves is kept, and is not too slow.
-	$start = time;
-	my ($limited) = drive('--rate', 1_500_000, '--low-bytes', 1_400_000,
-		'--low-seconds', 1, 'put', 'limited', $large_file);
-	my $took = time - $start;
-
-	is($limited->{outcome}, 'ok', 'a limit to the rate');
-	cmp_ok($took, '>', 1.2, 'makes an upload slow');
-	cmp_ok($took, '<', 20, 'but no slower');
 	return;
 }
 
@@ -1117,7 +682,7 @@ sub test_memory
 	return;
 }
 
-my %test = (
+run_subtests(
 	objects => \&test_objects,
 	keys => \&test_keys,
 	multipart => \&test_multipart,
@@ -1129,29 +694,7 @@ my %test = (
 	access => \&test_keys_of_access,
 	clock => \&test_clock,
 	addresses => \&test_addresses,
-	faults => \&test_faults,
-	resending => \&test_resending,
-	reuse => \&test_reuse,
-	redirects => \&test_redirects,
-	stopping => \&test_stopping,
-	speed => \&test_speed,
 	memory => \&test_memory);
-
-foreach my $name (
-	qw(objects keys multipart pages versions locks lifecycle bucket access
-	clock addresses faults resending reuse redirects stopping speed memory))
-{
-	my $start = time;
-
-	subtest $name => $test{$name};
-	note(sprintf '%s took %.1f s', $name, time - $start);
-}
-
-# No byte of a key in anything that was said.
-foreach my $secret (@secrets)
-{
-	is(index($said, $secret), -1, 'a secret is not told');
-}
-unlike($said, qr/Signature=|Credential=|X-Amz-/i, 'nor a signature');
+check_silence();
 
 done_testing();
