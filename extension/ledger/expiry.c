@@ -21,6 +21,11 @@
 #include "ledger/export.h"
 #include "ledger/statement.h"
 
+/* When the time of an export is over; $2 is the deadline of an upload. */
+#define DUE_SQL \
+	"CASE state WHEN 'READY' THEN expires_at" \
+	" ELSE staged_at + $2 * interval '1 second' END"
+
 static void expire(const pg_uuid_t *export_id);
 static void give_up(const pg_uuid_t *export_id);
 
@@ -47,14 +52,14 @@ ev_expiry_next(void)
 }
 
 bool
-ev_expiry_end_one(void)
+ev_expiry_end_next(EvExpiryPlace *place)
 {
 	static EvStatement find = {
-		"SELECT id, state, generation, archive_token"
+		"SELECT id, state, generation, archive_token, " DUE_SQL
 		"  FROM evidence.audit_export"
-		" WHERE (state = 'READY' AND expires_at <= $1)"
-		"    OR (state = 'STAGED'"
-		"        AND staged_at <= $1 - $2 * interval '1 second')"
+		" WHERE state IN ('READY', 'STAGED') AND " DUE_SQL " <= $1"
+		"   AND (" DUE_SQL ", id) > ($3, $4)"
+		" ORDER BY " DUE_SQL ", id"
 		" LIMIT 1"
 		"   FOR NO KEY UPDATE SKIP LOCKED"
 	};
@@ -67,12 +72,16 @@ ev_expiry_end_one(void)
 	ev_statements_begin();
 	ev_add_time(&p, ev_clock_now());
 	ev_add_int4(&p, ev_staged_deadline);
+	ev_add_time(&p, place->due_at);
+	ev_add_uuid(&p, &place->export_id);
 	found = ev_statement_run(&find, &p) == 1;
 	if (found)
 	{
 		bool		ready = strcmp(ev_result_text(0, 2), "READY") == 0;
 
 		(void) ev_result_uuid(0, 1, &export_id);
+		place->due_at = ev_result_time(0, 5);
+		place->export_id = export_id;
 		generation = ev_result_int4(0, 3);
 		(void) ev_result_uuid(0, 4, &archive_token);
 		if (ready)

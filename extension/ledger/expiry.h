@@ -17,11 +17,20 @@
 	" archive_sha256 = NULL, chunks_sha256 = NULL, records_bytes = NULL," \
 	" records_sha256 = NULL"
 
+/* How far a pass over all exports has come; DT_NOBEGIN before the first. */
+typedef struct EvExpiryPlace
+{
+	TimestampTz due_at;
+	pg_uuid_t	export_id;
+} EvExpiryPlace;
+
 /*
- * End one export whose time is over: READY becomes EXPIRED, STAGED becomes
- * FAILED.  False if there is none whose row can be locked without a wait.
+ * End the next export whose time is over: READY becomes EXPIRED, STAGED
+ * becomes FAILED.  *place is moved there before anything can fail, so that a
+ * pass goes on behind one that cannot be ended.  False if there is none whose
+ * row can be locked without a wait.
  */
-extern bool ev_expiry_end_one(void);
+extern bool ev_expiry_end_next(EvExpiryPlace *place);
 
 /* When the next such time comes; infinity if none. */
 extern TimestampTz ev_expiry_next(void);

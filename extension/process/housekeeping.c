@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "base/clock.h"
 #include "base/pause.h"
 #include "ledger/expiry.h"
 #include "ledger/job.h"
@@ -18,6 +19,10 @@
 #include "ledger/tables.h"
 #include "process/housekeeping.h"
 #include "process/shmem.h"
+
+/* Exports that cannot be ended: so many in one pass, then a minute's pause. */
+#define FAILURES_LIMIT 100
+#define FAILURES_PAUSE (60 * USECS_PER_SEC)
 
 static bool begin(EvTransaction *transaction);
 static bool recover_all(EvTransaction *transaction, EvRecovery *recovery);
@@ -126,21 +131,42 @@ deliver_all(EvTransaction *transaction)
 	return true;
 }
 
-/* Exports whose time is over. */
+/*
+ * Exports whose time is over.  One that cannot be ended is told of in the log,
+ * not more than once a minute, and does not hold up the others.
+ */
 static bool
 end_all(EvTransaction *transaction)
 {
-	bool		found;
+	static TimestampTz not_before = DT_NOBEGIN;
+	EvExpiryPlace place = {DT_NOBEGIN, {{0}}};
+	bool volatile found = true;
+	int volatile failures = 0;
 
-	do
+	if (ev_clock_now() < not_before)
+		return true;
+	while (found && failures < FAILURES_LIMIT)
 	{
 		if (!begin(transaction))
 			return false;
-		found = ev_expiry_end_one();
-		if (found)
-			ev_pause_at("expiring");
-		ev_transaction_commit(transaction);
-	} while (found);
+		PG_TRY();
+		{
+			found = ev_expiry_end_next(&place);
+			if (found)
+				ev_pause_at("expiring");
+			ev_transaction_commit(transaction);
+		}
+		PG_CATCH();
+		{
+			EmitErrorReport();
+			FlushErrorState();
+			ev_transaction_abort(transaction);
+			failures++;
+		}
+		PG_END_TRY();
+	}
+	if (failures > 0)
+		not_before = ev_clock_now() + FAILURES_PAUSE;
 	return true;
 }
 

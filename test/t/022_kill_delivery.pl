@@ -213,5 +213,29 @@ foreach my $case ($matrix->cases('expire'))
 	$matrix->is_sound($case, 'expired once');
 }
 
+# An export that cannot be ended holds up none that comes after it.
+{
+	my $broken = $matrix->request;
+
+	$matrix->wait_until("SELECT state = 'READY' FROM evidence.audit_export WHERE id = '$broken'");
+	my $next = $matrix->request;
+
+	$matrix->wait_until("SELECT state = 'READY' FROM evidence.audit_export WHERE id = '$next'");
+	$matrix->sql(<<"SQL");
+CREATE FUNCTION kill.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''not this one''; END';
+CREATE TRIGGER refuse BEFORE UPDATE ON evidence.audit_export FOR EACH ROW WHEN (OLD.id = '$broken') EXECUTE FUNCTION kill.refuse();
+SQL
+	my $offset = -s $node->logfile;
+
+	later(1001);
+	$matrix->wait_until("SELECT state = 'EXPIRED' FROM evidence.audit_export WHERE id = '$next'");
+	$node->wait_for_log(qr/ERROR: +not this one/, $offset);
+	is($matrix->sql("SELECT state FROM evidence.audit_export WHERE id = '$broken'"),
+		'READY', 'an export that cannot be ended stays as it is');
+	$matrix->sql('DROP TRIGGER refuse ON evidence.audit_export');
+	later(61);
+	$matrix->wait_until("SELECT state = 'EXPIRED' FROM evidence.audit_export WHERE id = '$broken'");
+}
+
 $matrix->finish;
 done_testing();
