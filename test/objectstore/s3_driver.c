@@ -42,6 +42,7 @@ typedef struct FileSource
 	char		sha256[EV_SHA256_HEX];
 	int64_t		length;
 	int			seeks;
+	bool		fixed;			/* it cannot go back to its beginning */
 } FileSource;
 
 /* A file that is written. */
@@ -173,7 +174,7 @@ seek_file(void *arg, int64_t offset)
 
 	source->offset = source->start + offset;
 	source->seeks++;
-	return true;
+	return !source->fixed;
 }
 
 /* Open a stretch of a file and compute its digest; length -1: to the end. */
@@ -269,6 +270,7 @@ run_put(Driver *driver, int count, char **words)
 	source.read = read_file;
 	source.seek = seek_file;
 	source.arg = &file;
+	file.fixed = option(count - 2, words + 2, "fixed") != NULL;
 	ev_s3_put(driver->s3, words[0], file.length, &creation, &source, &object,
 			  &driver->result);
 	put_object(driver->line, &object);

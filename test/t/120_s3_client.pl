@@ -92,8 +92,12 @@ sub test_objects
 
 	is($short->{outcome}, 'local', 'a source that is too short');
 	ok(!$short->{maybe_done}, 'has not made an object');
-	cmp_ok(time - $start, '<', 5, 'and nobody waits for the rest');
+	cmp_ok(time - $start, '<', 30, 'and nobody waits for the rest');
 	is(state_of('short'), 'absent', 'indeed');
+	my ($fixed) = drive('put', 'fixed', $small_file, 'fixed');
+
+	is("$fixed->{outcome} $fixed->{maybe_done}", 'local 0',
+		'one that cannot be read from its beginning is not sent');
 
 	# The sink decides before the first byte, and at any later one.
 	$store->put('archive', 'sink', $large);
@@ -322,29 +326,24 @@ sub test_locks
 		'head', 'governed', ',',
 		'put', 'held', $small_file, 'hold', ',',
 		'head', 'held', ',',
-		'put', 'strict', $small_file, 'compliance=3', ',',
-		'head', 'strict', ',',
 		'put', 'later', $small_file, ',',
 		'head', 'later');
-	my ($governed, $held, $strict, $later) =
-	  map { $made[$_]{version} } 1, 3, 5, 7;
+	my ($governed, $held, $later) = map { $made[$_]{version} } 1, 3, 5;
 
-	is(outcomes(@made), 'ok ' x 8 . 'ok', 'a bucket with object lock');
+	is(outcomes(@made), 'ok ' x 6 . 'ok', 'a bucket with object lock');
 	ok($made[0]{enabled} && $made[0]{days} == 0, 'says that it is');
 	is($made[2]{mode}, 'GOVERNANCE', 'mode');
 	cmp_ok(abs($made[2]{until} - time - 3600), '<', 30, 'until when');
 	ok($made[4]{hold} && $made[4]{mode} eq '', 'legal hold');
-	is($made[6]{mode}, 'COMPLIANCE', 'the other mode');
-	ok(!$made[8]{hold} && $made[8]{mode} eq '' && $made[8]{until} == -1,
+	ok(!$made[6]{hold} && $made[6]{mode} eq '' && $made[6]{until} == -1,
 		'none at all');
 
-	my @delete = drive(@in, map { ('delete', @$_, ',') }
-		  [ 'governed', $governed ], [ 'held', $held ],
-		[ 'strict', $strict ]);
+	my @delete = drive(@in, 'delete', 'governed', $governed, ',', 'delete',
+		'held', $held);
 
-	is(outcomes(@delete), 'locked locked locked', 'they cannot be deleted');
+	is(outcomes(@delete), 'locked locked', 'they cannot be deleted');
 	is(join(',', map { $_->{locked_until} } @delete),
-		"$made[2]{until},-1,$made[6]{until}", 'and it is said until when');
+		"$made[2]{until},-1", 'and it is said until when');
 	like($delete[0]{message}, qr/retained until 20\d\d-/, 'in words');
 	like($delete[1]{message}, qr/legal hold/, 'or that there is no end');
 
@@ -370,11 +369,25 @@ sub test_locks
 
 	is($plain->{outcome}, 'refused', 'a bucket without lock refuses');
 
-	# What was retained for seconds can be deleted after them.
-	usleep(100_000) while time <= $made[6]{until} + 0.5;
-	my ($deleted) = drive(@in, 'delete', 'strict', $strict);
+	# What is retained for seconds can be deleted after them, and not before:
+	# on a machine that needs longer to ask, more of them.
+	foreach my $seconds (3, 10, 40)
+	{
+		my @strict = drive(@in, 'put', 'strict', $small_file,
+			"compliance=$seconds", ',', 'head', 'strict');
+		my ($version, $until) = ($strict[0]{version}, $strict[1]{until});
+		my ($early) = drive(@in, 'delete', 'strict', $version);
 
-	is($deleted->{outcome}, 'ok', 'when the time is over');
+		next if time >= $until;
+		is($strict[1]{mode}, 'COMPLIANCE', 'the other mode');
+		is("$early->{outcome} $early->{locked_until}",
+			"locked $until", 'holds');
+		usleep(100_000) while time <= $until + 0.5;
+		my ($late) = drive(@in, 'delete', 'strict', $version);
+
+		is($late->{outcome}, 'ok', 'until the time is over');
+		last;
+	}
 	return;
 }
 

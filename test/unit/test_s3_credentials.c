@@ -169,6 +169,8 @@ test_home(void)
 {
 	char		directory[sizeof(folder) + 8];
 	char		home_file[sizeof(path)];
+	EvCredentialsSource *source;
+	EvFailure	failure;
 
 	clean_environment();
 	snprintf(directory, sizeof(directory), "%s/.aws", folder);
@@ -180,6 +182,18 @@ test_home(void)
 	check(NULL, NULL, EV_STATUS_OK, "AK|x|", "the file at home");
 	unlink(home_file);
 	rmdir(directory);
+
+	/* Without the variable it is the home that the system knows. */
+	unsetenv("HOME");
+	ev_failure_clear(&failure);
+	if (ev_credentials_open(NULL, NULL, &source, &failure) == EV_STATUS_OK)
+		ok(strstr(ev_credentials_origin(source), "/.aws/credentials") != NULL,
+		   "the home of the user");
+	else
+		ok(strstr(failure.doing, "/.aws/credentials") != NULL ||
+		   strstr(failure.text, "/.aws/credentials") != NULL,
+		   "no file at the home of the user");
+	ev_credentials_close(source);
 }
 
 static void
