@@ -39,6 +39,9 @@ use File::Path qw(remove_tree);
 use File::Temp ();
 use IO::Socket::INET;
 use POSIX qw(strftime);
+
+# A test that is ended by a signal ends its stores, too: see END.
+use sigtrap qw(die normal-signals);
 use Time::HiRes qw(usleep);
 
 my $project = abs_path(dirname(__FILE__) . '/../..');
