@@ -91,6 +91,7 @@ SELECT evidence.record_sending(:'delivery_token');
 SELECT delivery, uploads_waiting, uploads_dead, removals_waiting, removals_dead FROM evidence.delivery_status();
 SELECT evidence.confirm_delivery(:'delivery_token', :bytes, :'sha256', lock_mode => 'GOVERNANCE', retain_until => '2099-01-01');
 SELECT test.code(format('SELECT evidence.confirm_delivery(%L, %s, %L)', :'delivery_token', :bytes, :'sha256')) AS twice;
+SELECT uploads_waiting, next_due FROM evidence.delivery_status();
 RESET ROLE;
 TABLE test.delivery;
 SELECT object_bucket, object_key = :'object_key' AS key, object_version, locked_until, legal_hold,
