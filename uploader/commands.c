@@ -20,11 +20,14 @@
 #include <string.h>
 
 #include "commands.h"
+#include "deliver.h"
+#include "doctor.h"
 #include "download.h"
 #include "log.h"
 #include "outcome.h"
 #include "output.h"
 #include "progress.h"
+#include "reconcile.h"
 #include "retry.h"
 #include "verify.h"
 
@@ -49,7 +52,7 @@ typedef struct CancelAttempt
 } CancelAttempt;
 
 static EvStatus run_on_server(const EvOptions *options, EvLedger *ledger,
-							  EvFailure *failure);
+							  bool *reported, EvFailure *failure);
 static EvStatus run_request(const EvOptions *options, EvLedger *ledger,
 							EvFailure *failure);
 static EvStatus run_wait(const EvOptions *options, EvLedger *ledger,
@@ -74,17 +77,26 @@ ev_command_run(const EvOptions *options, bool *reported, EvFailure *failure)
 	*reported = false;
 	if (options->command == EV_COMMAND_VERIFY)
 		return run_verify(options, reported, failure);
+	if (options->command == EV_COMMAND_DOCTOR)
+		return ev_doctor(options, reported, failure);
+	if (options->command == EV_COMMAND_UPLOAD)
+	{
+		status = ev_deliver_setup(failure);
+		if (status != EV_STATUS_OK)
+			return status;
+	}
 	status = ev_ledger_open(&options->connection, &ledger, failure);
 	if (status != EV_STATUS_OK)
 		return status;
-	status = run_on_server(options, ledger, failure);
+	status = run_on_server(options, ledger, reported, failure);
 	ev_ledger_close(ledger);
 	return status;
 }
 
 /* The commands that need a server, on an open connection. */
 static EvStatus
-run_on_server(const EvOptions *options, EvLedger *ledger, EvFailure *failure)
+run_on_server(const EvOptions *options, EvLedger *ledger, bool *reported,
+			  EvFailure *failure)
 {
 	if (options->target != NULL)
 		ev_failure_export(failure, options->target);
@@ -101,6 +113,11 @@ run_on_server(const EvOptions *options, EvLedger *ledger, EvFailure *failure)
 			return run_cancel(options, ledger, failure);
 		case EV_COMMAND_DOWNLOAD:
 			return run_download(options, ledger, options->target, failure);
+		case EV_COMMAND_UPLOAD:
+			return ev_deliver(options, ledger, failure);
+		case EV_COMMAND_RECONCILE:
+			return ev_reconcile(options, ledger, reported, failure);
+		case EV_COMMAND_DOCTOR:
 		case EV_COMMAND_VERIFY:
 		case EV_COMMAND_NONE:
 			break;
@@ -256,7 +273,8 @@ run_download(const EvOptions *options, EvLedger *ledger, const char *id,
 	if (report == NULL)
 		return ev_fail(failure, EV_STATUS_INTERNAL, NULL, "out of memory");
 	status = ev_download(ledger, id, options->reason, options->output,
-						 options->force, &path, report, failure);
+						 options->force, &options->store, &path, report,
+						 failure);
 	if (status == EV_STATUS_OK && options->json)
 	{
 		status = ev_ledger_exports(ledger, id, NULL, 1, &list, failure);

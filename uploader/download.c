@@ -15,6 +15,11 @@
  * the server records again.  Each time at least one page must have come, so
  * none of this goes on for ever.
  *
+ * An archive that lies in an object store is fetched from there.  The object
+ * is opened, and what the store says of it compared with the ledger; then the
+ * download is recorded; then its first byte is taken.  A transfer that breaks
+ * off begins anew, with a grant and a record of its own.
+ *
  *-------------------------------------------------------------------------
  */
 #include <inttypes.h>
@@ -26,14 +31,17 @@
 #include "package/digest.h"
 
 #include "download.h"
+#include "ledger_delivery.h"
 #include "log.h"
 #include "outcome.h"
 #include "progress.h"
 #include "retry.h"
 #include "spool.h"
+#include "store.h"
 
 #define PAGE_CHUNKS 32			/* 2 MiB in chunks of 64 kiB */
 #define RECONNECT_SECONDS 60.0
+#define STORE_TRIES 3			/* transfers of one object */
 
 typedef struct Download
 {
@@ -46,12 +54,18 @@ typedef struct Download
 	EvSha256   *hash;
 	int			seq;			/* the next chunk */
 	int64_t		bytes;			/* written so far */
+	const EvStoreOptions *options;
+	EvLocation	location;		/* in the object store */
+	EvFailure	broken;			/* why a transfer was broken off by us */
 } Download;
 
 static EvStatus choose_path(const char *output, const char *id, char **path,
 							EvFailure *failure);
+static EvStatus begin_anew(Download *download, EvFailure *failure);
 static EvStatus get_grant(Download *download, EvFailure *failure);
+static EvStatus locate(Download *download, EvFailure *failure);
 static EvStatus fetch(Download *download, EvFailure *failure);
+static EvStatus fetch_from_store(Download *download, EvFailure *failure);
 static EvStatus check_bytes(Download *download, const EvExport *export,
 							EvFailure *failure);
 static EvStatus check_package(Download *download, EvVerifyReport *report,
@@ -59,12 +73,11 @@ static EvStatus check_package(Download *download, EvVerifyReport *report,
 
 EvStatus
 ev_download(EvLedger *ledger, const char *id, const char *reason,
-			const char *output, bool force, char **path,
-			EvVerifyReport *report, EvFailure *failure)
+			const char *output, bool force, const EvStoreOptions *store,
+			char **path, EvVerifyReport *report, EvFailure *failure)
 {
 	Download	download = {0};
 	EvExportList list;
-	EvError		error;
 	EvStatus	status;
 
 	*path = NULL;
@@ -76,6 +89,7 @@ ev_download(EvLedger *ledger, const char *id, const char *reason,
 	download.id = list.exports[0].id;
 	download.reason = reason;
 	download.size = list.exports[0].archive_bytes;
+	download.options = store;
 
 	status = ev_outcome(&list.exports[0], failure);
 	if (status == EV_STATUS_OK)
@@ -83,15 +97,15 @@ ev_download(EvLedger *ledger, const char *id, const char *reason,
 	if (status == EV_STATUS_OK)
 		status = ev_spool_file_open(*path, force, &download.spool, failure);
 	if (status == EV_STATUS_OK)
-	{
-		download.hash = ev_sha256_create(&error);
-		if (download.hash == NULL)
-			status = ev_fail_package(failure, NULL, &error);
-	}
+		status = begin_anew(&download, failure);
 	if (status == EV_STATUS_OK)
 		status = get_grant(&download, failure);
 	if (status == EV_STATUS_OK)
-		status = fetch(&download, failure);
+		status = locate(&download, failure);
+	if (status == EV_STATUS_OK)
+		status = download.location.found ?
+			fetch_from_store(&download, failure) :
+			fetch(&download, failure);
 	ev_progress_end();
 	if (status == EV_STATUS_OK)
 		status = check_bytes(&download, &list.exports[0], failure);
@@ -139,6 +153,21 @@ choose_path(const char *output, const char *id, char **path,
 		return ev_fail(failure, EV_STATUS_INTERNAL, NULL, "out of memory");
 	}
 	return EV_STATUS_OK;
+}
+
+/* With an empty file and nothing hashed. */
+static EvStatus
+begin_anew(Download *download, EvFailure *failure)
+{
+	EvError		error;
+
+	ev_sha256_free(download->hash);
+	download->hash = ev_sha256_create(&error);
+	if (download->hash == NULL)
+		return ev_fail_package(failure, NULL, &error);
+	download->seq = 0;
+	download->bytes = 0;
+	return ev_spool_file_rewind(download->spool, failure);
 }
 
 /* An EvAttemptFunction. */
@@ -237,6 +266,124 @@ fetch(Download *download, EvFailure *failure)
 	}
 	ev_progress_download(download->bytes, download->size);
 	return EV_STATUS_OK;
+}
+
+/* Does the archive lie in an object store? */
+static EvStatus
+locate(Download *download, EvFailure *failure)
+{
+	EvStatus	status;
+
+	status = ev_delivery_locate(download->ledger, download->grant,
+								&download->location, failure);
+	if (status != EV_STATUS_OK || !download->location.found)
+		return status;
+	if (download->location.bytes != download->size)
+		return mismatch(failure, "the ledger states two sizes");
+	return EV_STATUS_OK;
+}
+
+/*
+ * The begin function of an EvS3Sink: what is it that the store has opened?
+ * Only when the download is on record a byte of it may come.  A store that
+ * does not tell the digest is believed for now: it is compared at the end.
+ */
+static bool
+begin_object(void *arg, const EvS3Object *object)
+{
+	Download   *download = arg;
+	const EvLocation *location = &download->location;
+	const char *sha256 = object->sha256[0] == '\0' ?
+	location->sha256 : object->sha256;
+
+	if (ev_delivery_download(download->ledger, download->grant,
+							 object->length, sha256,
+							 &download->broken) != EV_STATUS_OK)
+		return false;
+	if (object->length == location->bytes &&
+		strcmp(sha256, location->sha256) == 0)
+		return true;
+	mismatch(&download->broken, "the store has another size or SHA-256");
+	return false;
+}
+
+/* The write function of an EvS3Sink. */
+static bool
+take_bytes(void *arg, const void *data, size_t length)
+{
+	Download   *download = arg;
+
+	return take_chunk(download, 0, data, length,
+					  &download->broken) == EV_STATUS_OK;
+}
+
+/* An EvS3TickFunction. */
+static bool
+show_progress(void *arg, int64_t done, int64_t total)
+{
+	Download   *download = arg;
+
+	(void) done;
+	(void) total;
+	ev_progress_download(download->bytes, download->size);
+	return true;
+}
+
+/* One transfer.  *again: it may succeed if it is tried once more. */
+static EvStatus
+transfer(Download *download, EvS3 *s3, bool *again, EvFailure *failure)
+{
+	EvS3Sink	sink = {begin_object, take_bytes, download};
+	EvS3Result	result;
+
+	*again = false;
+	ev_failure_clear(&download->broken);
+	ev_failure_export(&download->broken, download->id);
+	ev_s3_get(s3, download->location.key, download->location.version, &sink,
+			  &result);
+	if (result.outcome == EV_S3_OK)
+		return EV_STATUS_OK;
+	if (download->broken.status != EV_STATUS_OK)
+	{
+		*failure = download->broken;
+		return failure->status;
+	}
+	*again = result.retry_helps;
+	ev_s3_fail(&result, "could not fetch the archive from the object store",
+			   failure);
+	failure->status = EV_STATUS_STORE;
+	if (result.outcome == EV_S3_ABSENT)
+		ev_fail_hint(failure, "The ledger says that it is there. Tell the administrator: \"pg_evidence reconcile\" compares both.");
+	return EV_STATUS_STORE;
+}
+
+static EvStatus
+fetch_from_store(Download *download, EvFailure *failure)
+{
+	EvStore		store;
+	EvStatus	status;
+	bool		again;
+	int			tries;
+
+	status = ev_store_open(download->options, download->location.bucket,
+						   show_progress, download, &store, failure);
+	if (status == EV_STATUS_USAGE && failure->hint[0] == '\0')
+		ev_fail_hint(failure, "The archive lies in bucket \"%s\" of an object store; see \"pg_evidence download --help\".",
+					 download->location.bucket);
+	for (tries = 1; status == EV_STATUS_OK; tries++)
+	{
+		status = transfer(download, store.s3, &again, failure);
+		if (status == EV_STATUS_OK || !again || tries == STORE_TRIES)
+			break;
+		ev_log_note("the transfer broke off after %" PRId64 " bytes, beginning anew",
+					download->bytes);
+		ev_retry_sleep(tries);
+		status = begin_anew(download, failure);
+		if (status == EV_STATUS_OK)
+			status = get_grant(download, failure);
+	}
+	ev_store_close(&store);
+	return status;
 }
 
 /* Size and SHA-256 against the ledger. */

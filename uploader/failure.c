@@ -143,6 +143,10 @@ ev_status_name(EvStatus status)
 			return "version";
 		case EV_STATUS_PAUSED:
 			return "paused";
+		case EV_STATUS_STORE:
+			return "store";
+		case EV_STATUS_OPEN:
+			return "open";
 		case EV_STATUS_INTERNAL:
 			break;
 	}

@@ -39,6 +39,9 @@ typedef enum EvStatus
 	EV_STATUS_RETRIES = 14,		/* 40001 and its like, once too often */
 	EV_STATUS_VERSION = 15,		/* extension missing or of another version */
 	EV_STATUS_PAUSED = 16,		/* PE007: an operator has paused it */
+	EV_STATUS_STORE = 17,		/* the object store cannot be used */
+	EV_STATUS_OPEN = 18,		/* some of the work was not done, or something
+								 * that was looked for has been found */
 	EV_STATUS_INTERNAL = 70		/* anything else */
 } EvStatus;
 

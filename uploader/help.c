@@ -26,6 +26,10 @@ static const char general_help[] =
 "  cancel ID        cancel an export that is not ready yet\n"
 "  download ID      fetch the package of a ready export and verify it\n"
 "  verify FILE      check a package without server or network\n"
+"  upload           move finished archives to the object store, and remove\n"
+"                   those whose time is over\n"
+"  reconcile        compare ledger and object store\n"
+"  doctor           try everything that delivery to an object store needs\n"
 "\n"
 "\"pg_evidence COMMAND --help\" tells the options of a command.\n"
 "\n";
@@ -47,6 +51,27 @@ static const char common_help[] =
 "  -V, --version            print the version and exit\n"
 "  -?, --help               print this help and exit\n";
 
+/* For the commands that may meet an object store. */
+static const char store_help[] =
+"Object store options:\n"
+"      --endpoint=URL       address of the store (default: Amazon's)\n"
+"      --region=NAME        region to sign for (default: us-east-1)\n"
+"      --path-style         the bucket stands in the path of addresses; so it\n"
+"                           is anyway when an endpoint is given\n"
+"      --virtual-host       the bucket stands in the host name\n"
+"      --ca-file=FILE       certificates to trust instead of the system's\n"
+"      --allow-http         allow http without TLS, to this machine only\n"
+"      --credentials-file=FILE\n"
+"                           keys to the store; mode 0600\n"
+"      --profile=NAME       section of that file\n"
+"      --limit-rate=BYTES   at most so many bytes a second, e.g. 10MB\n"
+"      --config=FILE        lines NAME = VALUE with the names of the long\n"
+"                           options; the command line counts more\n"
+"Keys come from a credentials file, the variables AWS_ACCESS_KEY_ID and\n"
+"AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials.  AWS_ENDPOINT_URL_S3 and\n"
+"AWS_REGION are used where nothing else is given.  No option takes a key.\n"
+"\n";
+
 static const char exit_help[] =
 "\n"
 "Exit codes:\n"
@@ -67,6 +92,9 @@ static const char exit_help[] =
 "  14  the server refused every retry (40001)\n"
 "  15  the extension is missing or of another version\n"
 "  16  paused by an operator (PE007)\n"
+"  17  the object store cannot be used\n"
+"  18  upload --once: something was not done; reconcile: something is open;\n"
+"      doctor: a check has failed\n"
 "  70  anything else\n";
 
 static const char request_help[] =
@@ -147,6 +175,8 @@ static const char download_help[] =
 "  -o, --output=FILE        file or directory (default: evidence-ID.zip)\n"
 "      --force              replace the file if it exists\n"
 "      --reason=TEXT        why; kept in the history of the export\n"
+"An archive that lies in an object store is fetched from there, with keys of\n"
+"your own.\n"
 "\n";
 
 static const char verify_help[] =
@@ -163,6 +193,64 @@ static const char verify_help[] =
 "      --json               print exactly one JSON document\n"
 "  -q, --quiet              print nothing; the exit code tells\n";
 
+static const char upload_help[] =
+"Move finished archives from the database to an object store, confirm them\n"
+"there, and remove those whose time is over.  Goes on until SIGTERM or SIGINT;\n"
+"SIGHUP reads configuration and keys again.  Any number may run, on any host.\n"
+"\n"
+"Usage:\n"
+"  pg_evidence upload --bucket=NAME [OPTION]...\n"
+"\n"
+"Options:\n"
+"      --bucket=NAME        where archives go\n"
+"      --prefix=PREFIX      what all keys begin with (default: pg-evidence)\n"
+"      --once               do what is due, then end\n"
+"      --multipart-threshold=BYTES\n"
+"                           send from this size on in parts (default: 16MB)\n"
+"      --part-size=BYTES    size of a part (default: 8MB)\n"
+"      --lock-mode=MODE     GOVERNANCE or COMPLIANCE: have the store protect\n"
+"                           each archive, for\n"
+"      --lock-days=N        so many days\n"
+"      --legal-hold         protect each archive until the hold is taken off\n"
+"      --log-format=FORMAT  text or json (default: text)\n"
+"\n";
+
+static const char reconcile_help[] =
+"Compare what the ledger knows with what the object store has: objects that\n"
+"are missing, differ, belong to nobody or should be gone, and uploads that\n"
+"were never finished.  Each finding is recorded in the ledger.\n"
+"\n"
+"Usage:\n"
+"  pg_evidence reconcile --bucket=NAME [OPTION]...\n"
+"\n"
+"Options:\n"
+"      --bucket=NAME        bucket to look into\n"
+"      --prefix=PREFIX      only keys below it (default: pg-evidence)\n"
+"      --fix                remove what belongs to nobody or should be gone, if\n"
+"                           its key has the form of ours; nothing else is\n"
+"                           changed\n"
+"      --grace=TIME         but nothing younger than that (default: 24h)\n"
+"      --log-format=FORMAT  text or json (default: text)\n"
+"\n";
+
+static const char doctor_help[] =
+"Try everything that delivery to an object store needs, and say what to do\n"
+"about whatever is not as it should be.\n"
+"\n"
+"Usage:\n"
+"  pg_evidence doctor --bucket=NAME [OPTION]...\n"
+"\n"
+"Options:\n"
+"      --bucket=NAME        bucket to try\n"
+"      --prefix=PREFIX      what all keys begin with (default: pg-evidence)\n"
+"      --apply-lifecycle    have the store remove what is older than 2 days, as\n"
+"                           a safety net; rules of others stay as they are\n"
+"      --lock-mode=MODE     GOVERNANCE or COMPLIANCE, as uploads will have it\n"
+"      --lock-days=N        the same\n"
+"      --legal-hold         the same\n"
+"      --log-format=FORMAT  text or json (default: text)\n"
+"\n";
+
 void
 ev_options_help(EvCommand command)
 {
@@ -174,10 +262,17 @@ ev_options_help(EvCommand command)
 		[EV_COMMAND_SHOW] = show_help,
 		[EV_COMMAND_CANCEL] = cancel_help,
 		[EV_COMMAND_DOWNLOAD] = download_help,
-		[EV_COMMAND_VERIFY] = verify_help
+		[EV_COMMAND_VERIFY] = verify_help,
+		[EV_COMMAND_UPLOAD] = upload_help,
+		[EV_COMMAND_RECONCILE] = reconcile_help,
+		[EV_COMMAND_DOCTOR] = doctor_help
 	};
 
 	fputs(help[command], stdout);
+	if (command == EV_COMMAND_REQUEST || command == EV_COMMAND_DOWNLOAD ||
+		command == EV_COMMAND_UPLOAD || command == EV_COMMAND_RECONCILE ||
+		command == EV_COMMAND_DOCTOR)
+		fputs(store_help, stdout);
 	if (command != EV_COMMAND_VERIFY)
 		fputs(common_help, stdout);
 	fputs(exit_help, stdout);

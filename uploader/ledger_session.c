@@ -22,9 +22,6 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <errno.h>
-#include <math.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -33,13 +30,17 @@
 #include "log.h"
 #include "prompt.h"
 #include "retry.h"
+#include "stop.h"
 
 #define PASSWORD_LIMIT 1024
 
 /* How long a server may be silent within a statement, in seconds. */
 #define SILENCE_LIMIT 120.0
 
-/* The same for one attempt to connect again. */
+/* The same when the program has been asked to end. */
+#define SILENCE_LIMIT_STOPPING 0.7
+
+/* How long one attempt to connect again may take. */
 #define RECONNECT_LIMIT "10"
 
 struct EvLedger
@@ -49,6 +50,8 @@ struct EvLedger
 	char	   *password;		/* typed by the user; NULL if none was */
 	double		patience;		/* seconds of silence allowed */
 	bool		silent;			/* given up for silence */
+	char		listen[64];		/* statement to run on each new connection,
+								 * empty if there is none */
 };
 
 /* What a SQLSTATE means here; the first prefix that fits counts. */
@@ -80,6 +83,8 @@ static EvStatus open_connection(EvLedger *ledger, bool again,
 								EvFailure *failure);
 static PGconn *connect_once(const EvLedger *ledger, bool again);
 static EvStatus check_version(EvLedger *ledger, EvFailure *failure);
+static EvStatus run_listen(EvLedger *ledger, EvFailure *failure);
+static bool take_notifications(EvLedger *ledger);
 static PGresult *await_answer(EvLedger *ledger);
 static bool await_input(EvLedger *ledger);
 static EvStatus server_failure(EvLedger *ledger, const char *doing,
@@ -218,6 +223,8 @@ ev_failure_is_conflict(const EvFailure *failure)
 static EvStatus
 open_connection(EvLedger *ledger, bool again, EvFailure *failure)
 {
+	EvStatus	status;
+
 	PQfinish(ledger->conn);
 	ledger->silent = false;
 	ledger->conn = connect_once(ledger, again);
@@ -227,7 +234,59 @@ open_connection(EvLedger *ledger, bool again, EvFailure *failure)
 		return server_failure(ledger, "could not connect to the server", NULL,
 							  failure);
 	PQsetNoticeReceiver(ledger->conn, print_notice, NULL);
-	return check_version(ledger, failure);
+	status = check_version(ledger, failure);
+	if (status == EV_STATUS_OK && ledger->listen[0] != '\0')
+		status = run_listen(ledger, failure);
+	return status;
+}
+
+/* Nothing that happened before a new connection was told to it. */
+static EvStatus
+run_listen(EvLedger *ledger, EvFailure *failure)
+{
+	PGresult   *answer = NULL;
+	EvStatus	status = EV_STATUS_OK;
+
+	if (PQsendQuery(ledger->conn, ledger->listen))
+		answer = await_answer(ledger);
+	if (PQresultStatus(answer) != PGRES_COMMAND_OK)
+		status = server_failure(ledger, "could not listen for new work",
+								answer, failure);
+	PQclear(answer);
+	return status;
+}
+
+EvStatus
+ev_session_listen(EvLedger *ledger, const char *channel, EvFailure *failure)
+{
+	snprintf(ledger->listen, sizeof(ledger->listen), "LISTEN %s", channel);
+	return run_listen(ledger, failure);
+}
+
+bool
+ev_session_await(EvLedger *ledger, double seconds)
+{
+	/* One may have come with the answer to an earlier statement. */
+	if (take_notifications(ledger))
+		return true;
+	if (ev_stop_poll(PQsocket(ledger->conn), seconds))
+		PQconsumeInput(ledger->conn);
+	return take_notifications(ledger);
+}
+
+/* Is there a notification?  All that have come are used up. */
+static bool
+take_notifications(EvLedger *ledger)
+{
+	PGnotify   *notice;
+	bool		told = false;
+
+	while ((notice = PQnotifies(ledger->conn)) != NULL)
+	{
+		told = true;
+		PQfreemem(notice);
+	}
+	return told;
 }
 
 /*
@@ -247,8 +306,13 @@ connect_once(const EvLedger *ledger, bool again)
 		ledger->connection.user, ledger->password, ledger->connection.dbname,
 		"pg_evidence", "UTF8", RECONNECT_LIMIT, NULL
 	};
+	PGconn	   *conn;
 
-	return PQconnectdbParams(keywords, values, 1);
+	/* A host that does not answer must not hold up the end of a service. */
+	ev_stop_at_once(true);
+	conn = PQconnectdbParams(keywords, values, 1);
+	ev_stop_at_once(false);
+	return conn;
 }
 
 /* The length of "MAJOR.MINOR" at the start of a version. */
@@ -358,36 +422,35 @@ await_answer(EvLedger *ledger)
 
 /*
  * Wait until PQgetResult does not block.  After too long a silence the
- * connection is dropped, and false returned.
+ * connection is dropped, and false returned.  A program that shall end waits
+ * a little: long enough for a server that is well to take a piece of work
+ * back.
  */
 static bool
 await_input(EvLedger *ledger)
 {
-	double		deadline = ev_retry_clock() + ledger->patience;
+	double		started = ev_retry_clock();
 
 	while (PQisBusy(ledger->conn))
 	{
-		struct pollfd input = {PQsocket(ledger->conn), POLLIN, 0};
-		double		left = deadline - ev_retry_clock();
-		int			ready = 0;
+		double		limit = ledger->patience;
 
-		if (left > 0)
-			ready = poll(&input, 1, (int) ceil(left * 1000));
-		if (ready > 0)
-		{
-			/* A broken connection ends PQisBusy; PQgetResult tells why. */
-			PQconsumeInput(ledger->conn);
-			deadline = ev_retry_clock() + ledger->patience;
-		}
-		else if (ready == 0)
+		if (limit > SILENCE_LIMIT_STOPPING && ev_stop_requested())
+			limit = SILENCE_LIMIT_STOPPING;
+		if (ev_retry_clock() - started >= limit)
 		{
 			PQfinish(ledger->conn);
 			ledger->conn = NULL;
 			ledger->silent = true;
 			return false;
 		}
-		else if (errno != EINTR)
-			return true;
+		if (ev_stop_poll(PQsocket(ledger->conn),
+						 started + limit - ev_retry_clock()))
+		{
+			/* A broken connection ends PQisBusy; PQgetResult tells why. */
+			PQconsumeInput(ledger->conn);
+			started = ev_retry_clock();
+		}
 	}
 	return true;
 }

@@ -34,6 +34,16 @@ extern EvStatus ev_session_value(EvLedger *ledger, const char *doing,
 								 const char *const *values,
 								 PGresult **result, EvFailure *failure);
 
+/* Have the server tell of a channel, on each new connection too. */
+extern EvStatus ev_session_listen(EvLedger *ledger, const char *channel,
+								  EvFailure *failure);
+
+/*
+ * Wait for a notification, a signal, or the end of the connection, for at
+ * most seconds.  True if there was a notification.
+ */
+extern bool ev_session_await(EvLedger *ledger, double seconds);
+
 /* Copy text, cut to size, without line ends behind it. */
 extern void ev_session_copy(char *out, size_t size, const char *text);
 

@@ -33,7 +33,7 @@ main(int argc, char **argv)
 
 	ev_failure_clear(&failure);
 	status = ev_options_parse(&options, argc, argv, &failure);
-	ev_log_setup(options.quiet);
+	ev_log_setup(options.quiet, options.log_json);
 	ev_progress_setup(!options.json && !options.quiet);
 	if (status == EV_STATUS_OK)
 	{

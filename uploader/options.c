@@ -21,25 +21,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "package/json.h"
-#include "package/unicode.h"
-
-#include "options.h"
+#include "options_private.h"
 #include "uuid.h"
 
-#define KEY_BYTES 16
 #define LIST_LIMIT 20			/* rows of "list" unless told otherwise */
 #define LIST_LIMIT_MAX 10000
 #define TIMEOUT_MAX 2000000		/* seconds; more than three weeks */
-#define MAX_FILTERS 1000
-#define FILTER_KEY_SIZE 64
+
+/* Unless told otherwise; what is younger than the grace is not removed. */
+#define PREFIX "pg-evidence"
+#define PART_SIZE (8 * 1024 * 1024)
+#define MULTIPART_THRESHOLD (16 * 1024 * 1024)
+#define GRACE (24 * 3600)
 
 /* Which commands use an option, one bit each. */
 #define ON(command) (1u << EV_COMMAND_##command)
+#define ON_STORE (ON(UPLOAD) | ON(RECONCILE) | ON(DOCTOR))
+#define ON_OBJECTS (ON_STORE | ON(REQUEST) | ON(DOWNLOAD))
 #define ON_SERVER (ON(REQUEST) | ON(WAIT) | ON(LIST) | ON(SHOW) | \
-				   ON(CANCEL) | ON(DOWNLOAD))
+				   ON(CANCEL) | ON(DOWNLOAD) | ON_STORE)
 #define ON_ALL (ON_SERVER | ON(VERIFY))
 
 /* What an option does with its value. */
@@ -48,6 +49,9 @@ typedef enum ValueKind
 	VALUE_TEXT,					/* point a const char * at it */
 	VALUE_FLAG,					/* set a bool */
 	VALUE_NUMBER,				/* read an int from 1 to number */
+	VALUE_BYTES,				/* read an int64_t with a unit */
+	VALUE_SECONDS,				/* read an int with a unit */
+	VALUE_STYLE,				/* set store.style to number */
 	VALUE_PROMPT,				/* set connection.prompt to number */
 	VALUE_INFORMATION,			/* set information to number */
 	VALUE_FILTER				/* gather it */
@@ -61,37 +65,65 @@ typedef struct OptionRule
 	ValueKind	kind;
 	size_t		offset;			/* of the member of EvOptions it goes to */
 	int			number;
+	bool		in_config;		/* the configuration file may have it */
 } OptionRule;
 
 #define TO(member) offsetof(EvOptions, member)
 
 static const OptionRule option_rules[] = {
-	{"help", 0, ON_ALL, VALUE_INFORMATION, 0, EV_INFORMATION_HELP},
-	{"dbname", 'd', ON_SERVER, VALUE_TEXT, TO(connection.dbname), 0},
-	{"host", 'h', ON_SERVER, VALUE_TEXT, TO(connection.host), 0},
-	{"port", 'p', ON_SERVER, VALUE_TEXT, TO(connection.port), 0},
-	{"username", 'U', ON_SERVER, VALUE_TEXT, TO(connection.user), 0},
-	{"no-password", 'w', ON_SERVER, VALUE_PROMPT, 0, EV_PROMPT_NEVER},
-	{"password", 'W', ON_SERVER, VALUE_PROMPT, 0, EV_PROMPT_ALWAYS},
-	{"json", 0, ON_ALL, VALUE_FLAG, TO(json), 0},
-	{"quiet", 'q', ON_ALL, VALUE_FLAG, TO(quiet), 0},
-	{"version", 'V', ON_ALL, VALUE_INFORMATION, 0, EV_INFORMATION_VERSION},
-	{"start", 0, ON(REQUEST), VALUE_TEXT, TO(request.start_at), 0},
-	{"end", 0, ON(REQUEST), VALUE_TEXT, TO(request.end_at), 0},
-	{"purpose", 0, ON(REQUEST), VALUE_TEXT, TO(request.purpose), 0},
-	{"key", 0, ON(REQUEST), VALUE_TEXT, TO(request.key), 0},
-	{"source", 0, ON(REQUEST), VALUE_TEXT, TO(request.source), 0},
-	{"filter", 0, ON(REQUEST), VALUE_FILTER, 0, 0},
-	{"filters", 0, ON(REQUEST), VALUE_TEXT, TO(request.filters), 0},
-	{"columns", 0, ON(REQUEST), VALUE_TEXT, TO(request.columns), 0},
-	{"wait", 0, ON(REQUEST), VALUE_FLAG, TO(wait), 0},
-	{"timeout", 0, ON(REQUEST) | ON(WAIT), VALUE_NUMBER, TO(timeout),
-	TIMEOUT_MAX},
-	{"output", 'o', ON(REQUEST) | ON(DOWNLOAD), VALUE_TEXT, TO(output), 0},
-	{"force", 0, ON(REQUEST) | ON(DOWNLOAD), VALUE_FLAG, TO(force), 0},
-	{"reason", 0, ON(CANCEL) | ON(DOWNLOAD), VALUE_TEXT, TO(reason), 0},
-	{"state", 0, ON(LIST), VALUE_TEXT, TO(state), 0},
-	{"limit", 0, ON(LIST), VALUE_NUMBER, TO(limit), LIST_LIMIT_MAX}
+	{"help", 0, ON_ALL, VALUE_INFORMATION, 0, EV_INFORMATION_HELP, false},
+	{"dbname", 'd', ON_SERVER, VALUE_TEXT, TO(connection.dbname), 0, true},
+	{"host", 'h', ON_SERVER, VALUE_TEXT, TO(connection.host), 0, true},
+	{"port", 'p', ON_SERVER, VALUE_TEXT, TO(connection.port), 0, true},
+	{"username", 'U', ON_SERVER, VALUE_TEXT, TO(connection.user), 0, true},
+	{"no-password", 'w', ON_SERVER, VALUE_PROMPT, 0, EV_PROMPT_NEVER, false},
+	{"password", 'W', ON_SERVER, VALUE_PROMPT, 0, EV_PROMPT_ALWAYS, false},
+	{"json", 0, ON_ALL, VALUE_FLAG, TO(json), 0, false},
+	{"quiet", 'q', ON_ALL, VALUE_FLAG, TO(quiet), 0, false},
+	{"version", 'V', ON_ALL, VALUE_INFORMATION, 0, EV_INFORMATION_VERSION, false},
+	{"start", 0, ON(REQUEST), VALUE_TEXT, TO(request.start_at), 0, false},
+	{"end", 0, ON(REQUEST), VALUE_TEXT, TO(request.end_at), 0, false},
+	{"purpose", 0, ON(REQUEST), VALUE_TEXT, TO(request.purpose), 0, false},
+	{"key", 0, ON(REQUEST), VALUE_TEXT, TO(request.key), 0, false},
+	{"source", 0, ON(REQUEST), VALUE_TEXT, TO(request.source), 0, false},
+	{"filter", 0, ON(REQUEST), VALUE_FILTER, 0, 0, false},
+	{"filters", 0, ON(REQUEST), VALUE_TEXT, TO(request.filters), 0, false},
+	{"columns", 0, ON(REQUEST), VALUE_TEXT, TO(request.columns), 0, false},
+	{"wait", 0, ON(REQUEST), VALUE_FLAG, TO(wait), 0, false},
+	{"timeout", 0, ON(REQUEST) | ON(WAIT), VALUE_NUMBER, TO(timeout), TIMEOUT_MAX, false},
+	{"output", 'o', ON(REQUEST) | ON(DOWNLOAD), VALUE_TEXT, TO(output), 0, false},
+	{"force", 0, ON(REQUEST) | ON(DOWNLOAD), VALUE_FLAG, TO(force), 0, false},
+	{"reason", 0, ON(CANCEL) | ON(DOWNLOAD), VALUE_TEXT, TO(reason), 0, false},
+	{"state", 0, ON(LIST), VALUE_TEXT, TO(state), 0, false},
+	{"limit", 0, ON(LIST), VALUE_NUMBER, TO(limit), LIST_LIMIT_MAX, false},
+	{"bucket", 0, ON_STORE, VALUE_TEXT, TO(store.bucket), 0, true},
+	{"prefix", 0, ON_STORE, VALUE_TEXT, TO(store.prefix), 0, true},
+	{"endpoint", 0, ON_OBJECTS, VALUE_TEXT, TO(store.endpoint), 0, true},
+	{"region", 0, ON_OBJECTS, VALUE_TEXT, TO(store.region), 0, true},
+	{"ca-file", 0, ON_OBJECTS, VALUE_TEXT, TO(store.ca_file), 0, true},
+	{"allow-http", 0, ON_OBJECTS, VALUE_FLAG, TO(store.allow_http), 0, true},
+	{"path-style", 0, ON_OBJECTS, VALUE_STYLE, 0, EV_S3_STYLE_PATH, true},
+	{"virtual-host", 0, ON_OBJECTS, VALUE_STYLE, 0, EV_S3_STYLE_VIRTUAL, true},
+	{"credentials-file", 0, ON_OBJECTS, VALUE_TEXT,
+	TO(store.credentials_file), 0, true},
+	{"profile", 0, ON_OBJECTS, VALUE_TEXT, TO(store.profile), 0, true},
+	{"limit-rate", 0, ON_OBJECTS, VALUE_BYTES, TO(store.limit_rate), 0, true},
+	{"config", 0, ON_OBJECTS, VALUE_TEXT, TO(config), 0, false},
+	{"log-format", 0, ON_STORE, VALUE_TEXT, TO(log_format), 0, true},
+	{"once", 0, ON(UPLOAD), VALUE_FLAG, TO(once), 0, false},
+	{"part-size", 0, ON(UPLOAD), VALUE_BYTES, TO(rules.part_size), 0, true},
+	{"multipart-threshold", 0, ON(UPLOAD), VALUE_BYTES,
+	TO(rules.multipart_threshold), 0, true},
+	{"lock-mode", 0, ON(UPLOAD) | ON(DOCTOR), VALUE_TEXT, TO(lock_mode), 0,
+	true},
+	{"lock-days", 0, ON(UPLOAD) | ON(DOCTOR), VALUE_NUMBER,
+	TO(rules.lock_days), 36500, true},
+	{"legal-hold", 0, ON(UPLOAD) | ON(DOCTOR), VALUE_FLAG,
+	TO(rules.legal_hold), 0, true},
+	{"fix", 0, ON(RECONCILE), VALUE_FLAG, TO(fix), 0, false},
+	{"grace", 0, ON(RECONCILE), VALUE_SECONDS, TO(grace), 0, true},
+	{"apply-lifecycle", 0, ON(DOCTOR), VALUE_FLAG, TO(apply_lifecycle), 0,
+	false}
 };
 
 #define OPTION_COUNT ((int) (sizeof(option_rules) / sizeof(option_rules[0])))
@@ -114,7 +146,10 @@ static const struct
 	{"show", EV_COMMAND_SHOW, true},
 	{"cancel", EV_COMMAND_CANCEL, true},
 	{"download", EV_COMMAND_DOWNLOAD, true},
-	{"verify", EV_COMMAND_VERIFY, true}
+	{"verify", EV_COMMAND_VERIFY, true},
+	{"upload", EV_COMMAND_UPLOAD, false},
+	{"reconcile", EV_COMMAND_RECONCILE, false},
+	{"doctor", EV_COMMAND_DOCTOR, false}
 };
 
 #define COMMAND_COUNT ((int) (sizeof(commands) / sizeof(commands[0])))
@@ -124,41 +159,28 @@ static const char *const states[] = {
 	"REVOKED", "FAILED", "CANCELLED"
 };
 
-/* The --filter options in the order given. */
-typedef struct FilterList
-{
-	const char *words[MAX_FILTERS];
-	int			count;
-} FilterList;
-
-static EvStatus usage(EvFailure *failure, const char *format,...)
-			EV_PRINTF(2, 3);
 static EvStatus refuse_option(int value, const char *word,
 							  EvFailure *failure);
-static EvStatus read_options(EvOptions *options, FilterList *filters,
+static EvStatus read_options(EvOptions *options, EvFilterList *filters,
 							 int argc, char **argv, bool *given,
 							 EvFailure *failure);
-static EvStatus take_option(EvOptions *options, FilterList *filters,
+static EvStatus take_option(EvOptions *options, EvFilterList *filters,
 							const OptionRule *rule, const char *argument,
 							EvFailure *failure);
 static EvStatus take_words(EvOptions *options, int argc, char **argv,
 						   EvFailure *failure);
 static EvStatus check_options(EvOptions *options, const bool *given,
 							  EvFailure *failure);
-static EvStatus check_request(EvOptions *options, EvFailure *failure);
-static EvStatus complete_request(EvOptions *options, FilterList *filters,
-								 EvFailure *failure);
+static EvStatus read_config(EvOptions *options, const bool *given,
+							EvFailure *failure);
+static EvStatus check_values(EvOptions *options, EvFailure *failure);
+static bool takes_value(const OptionRule *rule);
 static EvStatus read_number(const OptionRule *rule, const char *text,
 							int *number, EvFailure *failure);
-static EvStatus build_filters(EvOptions *options, FilterList *filters,
-							  EvFailure *failure);
-static EvStatus build_columns(EvOptions *options, const char *list,
-							  EvFailure *failure);
-static EvStatus build_key(EvOptions *options, EvFailure *failure);
 
 /* Every mistake on the command line gets the same hint. */
-static EvStatus
-usage(EvFailure *failure, const char *format,...)
+EvStatus
+ev_options_usage(EvFailure *failure, const char *format,...)
 {
 	char		text[512];
 	va_list		arguments;
@@ -174,12 +196,18 @@ EvStatus
 ev_options_parse(EvOptions *options, int argc, char **argv,
 				 EvFailure *failure)
 {
-	FilterList *filters = calloc(1, sizeof(FilterList));
+	EvFilterList *filters = calloc(1, sizeof(EvFilterList));
 	bool		given[OPTION_COUNT] = {false};
 	EvStatus	status;
 
 	memset(options, 0, sizeof(*options));
 	options->limit = LIST_LIMIT;
+	options->argc = argc;
+	options->argv = argv;
+	options->grace = GRACE;
+	options->store.prefix = PREFIX;
+	options->rules.part_size = PART_SIZE;
+	options->rules.multipart_threshold = MULTIPART_THRESHOLD;
 	if (filters == NULL)
 		return ev_fail(failure, EV_STATUS_INTERNAL, NULL, "out of memory");
 	status = read_options(options, filters, argc, argv, given, failure);
@@ -188,12 +216,25 @@ ev_options_parse(EvOptions *options, int argc, char **argv,
 	if (status == EV_STATUS_OK && options->information == EV_INFORMATION_NONE)
 	{
 		status = check_options(options, given, failure);
+		if (status == EV_STATUS_OK && options->config != NULL)
+			status = read_config(options, given, failure);
+		if (status == EV_STATUS_OK)
+			status = check_values(options, failure);
 		if (status == EV_STATUS_OK &&
 			options->command == EV_COMMAND_REQUEST)
-			status = complete_request(options, filters, failure);
+			status = ev_options_complete_request(options, filters, failure);
 	}
 	free(filters);
 	return status;
+}
+
+/* Is a value needed behind the option? */
+static bool
+takes_value(const OptionRule *rule)
+{
+	return rule->kind == VALUE_TEXT || rule->kind == VALUE_NUMBER ||
+		rule->kind == VALUE_BYTES || rule->kind == VALUE_SECONDS ||
+		rule->kind == VALUE_FILTER;
 }
 
 /*
@@ -201,7 +242,7 @@ ev_options_parse(EvOptions *options, int argc, char **argv,
  * given tells which options there were.
  */
 static EvStatus
-read_options(EvOptions *options, FilterList *filters, int argc, char **argv,
+read_options(EvOptions *options, EvFilterList *filters, int argc, char **argv,
 			 bool *given, EvFailure *failure)
 {
 	struct option longs[OPTION_COUNT + 1];
@@ -214,8 +255,7 @@ read_options(EvOptions *options, FilterList *filters, int argc, char **argv,
 		const OptionRule *rule = &option_rules[i];
 
 		longs[i].name = rule->name;
-		longs[i].has_arg = rule->kind == VALUE_TEXT ||
-			rule->kind == VALUE_NUMBER || rule->kind == VALUE_FILTER;
+		longs[i].has_arg = takes_value(rule);
 		longs[i].val = rule->letter != 0 ? rule->letter : LETTERLESS(i);
 	}
 
@@ -226,6 +266,7 @@ read_options(EvOptions *options, FilterList *filters, int argc, char **argv,
 
 	opterr = 0;
 	optopt = 0;
+	optind = 0;
 	while ((value = getopt_long(argc, argv, ":d:h:p:U:wWqVo:", longs,
 								NULL)) != -1)
 	{
@@ -254,6 +295,8 @@ ev_options_free(EvOptions *options)
 {
 	ev_buffer_free(&options->filters);
 	ev_buffer_free(&options->columns);
+	free(options->config_text);
+	options->config_text = NULL;
 }
 
 /*
@@ -268,19 +311,19 @@ refuse_option(int value, const char *word, EvFailure *failure)
 
 	for (i = 0; i < OPTION_COUNT && optopt != 0; i++)
 		if (optopt == option_rules[i].letter || optopt == LETTERLESS(i))
-			return usage(failure, value == ':' ?
-						 "option \"--%s\" needs a value" :
-						 "option \"--%s\" takes no value",
-						 option_rules[i].name);
+			return ev_options_usage(failure, value == ':' ?
+									"option \"--%s\" needs a value" :
+									"option \"--%s\" takes no value",
+									option_rules[i].name);
 	if (optopt != 0)
-		return usage(failure, "unknown option \"-%c\"", optopt);
-	return usage(failure, "unknown option \"%.*s\"",
-				 (int) strcspn(word, "="), word);
+		return ev_options_usage(failure, "unknown option \"-%c\"", optopt);
+	return ev_options_usage(failure, "unknown option \"%.*s\"",
+							(int) strcspn(word, "="), word);
 }
 
 /* Put the value of one option where its rule says. */
 static EvStatus
-take_option(EvOptions *options, FilterList *filters, const OptionRule *rule,
+take_option(EvOptions *options, EvFilterList *filters, const OptionRule *rule,
 			const char *argument, EvFailure *failure)
 {
 	void	   *target = (char *) options + rule->offset;
@@ -295,6 +338,20 @@ take_option(EvOptions *options, FilterList *filters, const OptionRule *rule,
 			break;
 		case VALUE_NUMBER:
 			return read_number(rule, argument, target, failure);
+		case VALUE_BYTES:
+			if (ev_options_bytes(argument, target) &&
+				*(int64_t *) target > 0)
+				break;
+			return ev_options_usage(failure, "option \"--%s\" needs a size such as 65536, 512kB or 8MB",
+									rule->name);
+		case VALUE_SECONDS:
+			if (ev_options_seconds(argument, target))
+				break;
+			return ev_options_usage(failure, "option \"--%s\" needs a time such as 90s, 30min, 24h or 2d",
+									rule->name);
+		case VALUE_STYLE:
+			options->store.style = (EvS3Style) rule->number;
+			break;
 		case VALUE_PROMPT:
 			options->connection.prompt = (EvPrompt) rule->number;
 			break;
@@ -302,8 +359,8 @@ take_option(EvOptions *options, FilterList *filters, const OptionRule *rule,
 			options->information = (EvInformation) rule->number;
 			break;
 		case VALUE_FILTER:
-			if (filters->count == MAX_FILTERS)
-				return usage(failure, "more than %d filters", MAX_FILTERS);
+			if (filters->count == EV_FILTERS_LIMIT)
+				return ev_options_usage(failure, "more than %d filters", EV_FILTERS_LIMIT);
 			filters->words[filters->count++] = argument;
 			break;
 	}
@@ -320,33 +377,34 @@ take_words(EvOptions *options, int argc, char **argv, EvFailure *failure)
 	{
 		if (options->information != EV_INFORMATION_NONE)
 			return EV_STATUS_OK;
-		return usage(failure, "no command given");
+		return ev_options_usage(failure, "no command given");
 	}
 	for (i = 0; i < COMMAND_COUNT; i++)
 		if (strcmp(argv[0], commands[i].name) == 0)
 			break;
 	if (i == COMMAND_COUNT)
-		return usage(failure, "unknown command \"%s\"", argv[0]);
+		return ev_options_usage(failure, "unknown command \"%s\"", argv[0]);
 	options->command = commands[i].command;
+	options->command_name = commands[i].name;
 	if (options->information != EV_INFORMATION_NONE)
 		return EV_STATUS_OK;
 
 	if (commands[i].target && argc < 2)
-		return usage(failure, "command \"%s\" needs %s", commands[i].name,
-					 options->command == EV_COMMAND_VERIFY ?
-					 "a file" : "an export id");
+		return ev_options_usage(failure, "command \"%s\" needs %s", commands[i].name,
+								options->command == EV_COMMAND_VERIFY ?
+								"a file" : "an export id");
 	if (argc > (commands[i].target ? 2 : 1))
-		return usage(failure, "too many words for command \"%s\"",
-					 commands[i].name);
+		return ev_options_usage(failure, "too many words for command \"%s\"",
+								commands[i].name);
 	if (commands[i].target)
 		options->target = argv[1];
 	if (commands[i].target && options->command != EV_COMMAND_VERIFY &&
 		!ev_uuid_is_text(options->target))
-		return usage(failure, "\"%s\" is not an export id", options->target);
+		return ev_options_usage(failure, "\"%s\" is not an export id", options->target);
 	return EV_STATUS_OK;
 }
 
-/* Does the command use each option, and has it all that it needs? */
+/* Does the command use each option? */
 static EvStatus
 check_options(EvOptions *options, const bool *given, EvFailure *failure)
 {
@@ -356,14 +414,99 @@ check_options(EvOptions *options, const bool *given, EvFailure *failure)
 	/* An option that would be ignored misleads: see the head of the file. */
 	for (i = 0; i < OPTION_COUNT; i++)
 		if (given[i] && !(option_rules[i].commands & 1u << options->command))
-			return usage(failure, "option \"--%s\" is not used by command \"%s\"",
-						 option_rules[i].name, name);
+			return ev_options_usage(failure, "option \"--%s\" is not used by command \"%s\"",
+									option_rules[i].name, name);
+	return EV_STATUS_OK;
+}
+
+/* What take_setting needs. */
+typedef struct ConfigReading
+{
+	EvOptions  *options;
+	const bool *given;			/* on the command line */
+} ConfigReading;
+
+/* Yes or no, in the words that people use for it. */
+static bool
+read_flag(const char *value, bool *flag)
+{
+	static const char *const words[] = {"off", "on", "no", "yes", "false", "true"};
+	int			i;
+
+	for (i = 0; i < 6; i++)
+		if (strcasecmp(value, words[i]) == 0)
+		{
+			*flag = i % 2 == 1;
+			return true;
+		}
+	return false;
+}
+
+/*
+ * An EvSettingFunction.  One file may serve all commands, so what only another
+ * one uses is no mistake here.
+ */
+static EvStatus
+take_setting(void *arg, int line, const char *name, char *value,
+			 EvFailure *failure)
+{
+	const ConfigReading *reading = arg;
+	const OptionRule *rule = NULL;
+	bool		overridden = false;
+	bool		flag = true;
+	EvStatus	status = EV_STATUS_OK;
+	int			i;
+
+	for (i = 0; i < OPTION_COUNT; i++)
+	{
+		if (strcmp(option_rules[i].name, name) == 0 &&
+			option_rules[i].in_config)
+			rule = &option_rules[i];
+	}
+	for (i = 0; i < OPTION_COUNT && rule != NULL; i++)
+		if (reading->given[i] &&
+			(rule == &option_rules[i] ||
+			 (rule->kind == VALUE_STYLE &&
+			  option_rules[i].kind == VALUE_STYLE)))
+			overridden = true;
+	if (rule == NULL)
+		status = ev_fail(failure, EV_STATUS_USAGE, NULL,
+						 "line %d of configuration file \"%s\": there is no setting of this name",
+						 line, reading->options->config);
+	else if (!takes_value(rule) && !read_flag(value, &flag))
+		status = ev_fail(failure, EV_STATUS_USAGE, NULL,
+						 "setting \"%s\" is \"on\" or \"off\"", name);
+	else if (flag && !overridden)
+		status = take_option(reading->options, NULL, rule, value, failure);
+	if (status == EV_STATUS_OK)
+		return status;
+	snprintf(failure->detail, sizeof(failure->detail),
+			 "Line %d of configuration file \"%s\".", line,
+			 reading->options->config);
+	return ev_fail_hint(failure, "The names are those of the long options, which \"pg_evidence %s --help\" lists.",
+						reading->options->command_name);
+}
+
+static EvStatus
+read_config(EvOptions *options, const bool *given, EvFailure *failure)
+{
+	ConfigReading reading = {options, given};
+
+	return ev_options_read_config(options->config, &options->config_text,
+								  take_setting, &reading, failure);
+}
+
+/* Has the command all that it needs, and do the values make sense? */
+static EvStatus
+check_values(EvOptions *options, EvFailure *failure)
+{
+	int			i;
 
 	if (options->command == EV_COMMAND_CANCEL &&
 		(options->reason == NULL || options->reason[0] == '\0'))
-		return usage(failure, "command \"cancel\" needs --reason");
+		return ev_options_usage(failure, "command \"cancel\" needs --reason");
 	if (options->output != NULL && options->output[0] == '\0')
-		return usage(failure, "the name given by --output is empty");
+		return ev_options_usage(failure, "the name given by --output is empty");
 	if (options->state != NULL)
 	{
 		int			count = (int) (sizeof(states) / sizeof(states[0]));
@@ -372,12 +515,19 @@ check_options(EvOptions *options, const bool *given, EvFailure *failure)
 			if (strcmp(options->state, states[i]) == 0)
 				break;
 		if (i == count)
-			return usage(failure, "\"%s\" is not a state of an export",
-						 options->state);
+			return ev_options_usage(failure, "\"%s\" is not a state of an export",
+									options->state);
 	}
 	if (options->command == EV_COMMAND_REQUEST)
 	{
-		EvStatus	status = check_request(options, failure);
+		EvStatus	status = ev_options_check_request(options, failure);
+
+		if (status != EV_STATUS_OK)
+			return status;
+	}
+	if (ON_OBJECTS & 1u << options->command)
+	{
+		EvStatus	status = ev_options_check_store(options, failure);
 
 		if (status != EV_STATUS_OK)
 			return status;
@@ -385,42 +535,6 @@ check_options(EvOptions *options, const bool *given, EvFailure *failure)
 	if (options->command != EV_COMMAND_VERIFY)
 		return ev_connection_check(&options->connection, failure);
 	return EV_STATUS_OK;
-}
-
-/* What only "request" needs; --output includes --wait. */
-static EvStatus
-check_request(EvOptions *options, EvFailure *failure)
-{
-	const EvExportRequest *request = &options->request;
-
-	if (request->start_at == NULL || request->end_at == NULL ||
-		request->purpose == NULL)
-		return usage(failure, "command \"request\" needs --start, --end and --purpose");
-	if (options->output != NULL)
-		options->wait = true;
-	if (options->timeout != 0 && !options->wait)
-		return usage(failure, "option \"--timeout\" needs --wait or --output");
-	if (options->force && options->output == NULL)
-		return usage(failure, "option \"--force\" needs --output");
-	return EV_STATUS_OK;
-}
-
-/* Turn the words of a request into what the SQL function takes. */
-static EvStatus
-complete_request(EvOptions *options, FilterList *filters, EvFailure *failure)
-{
-	EvExportRequest *request = &options->request;
-	EvStatus	status = EV_STATUS_OK;
-
-	if (filters->count > 0 && request->filters != NULL)
-		return usage(failure, "options \"--filter\" and \"--filters\" exclude each other");
-	if (filters->count > 0)
-		status = build_filters(options, filters, failure);
-	if (status == EV_STATUS_OK && request->columns != NULL)
-		status = build_columns(options, request->columns, failure);
-	if (status == EV_STATUS_OK && request->key == NULL)
-		status = build_key(options, failure);
-	return status;
 }
 
 static EvStatus
@@ -435,136 +549,8 @@ read_number(const OptionRule *rule, const char *text, int *number,
 	value = strtol(text, &end, 10);
 	if (errno != 0 || end == text || *end != '\0' || value < 1 ||
 		value > rule->number)
-		return usage(failure, "option \"--%s\" needs a number from 1 to %d",
-					 rule->name, rule->number);
+		return ev_options_usage(failure, "option \"--%s\" needs a number from 1 to %d",
+								rule->name, rule->number);
 	*number = (int) value;
-	return EV_STATUS_OK;
-}
-
-/* Order filter words by key; equal keys keep no particular order. */
-static int
-compare_filters(const void *a, const void *b)
-{
-	const char *left = *(const char *const *) a;
-	const char *right = *(const char *const *) b;
-	size_t		left_length = strcspn(left, "=");
-	size_t		right_length = strcspn(right, "=");
-	size_t		common = left_length;
-	int			order;
-
-	if (right_length < common)
-		common = right_length;
-	order = memcmp(left, right, common);
-	if (order != 0)
-		return order;
-	return left_length < right_length ? -1 : left_length > right_length;
-}
-
-/* A filter's key is a plain column name; its value is any valid text. */
-static EvStatus
-check_filter(const char *word, EvFailure *failure)
-{
-	size_t		length = strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_");
-
-	if (length == 0 || length >= FILTER_KEY_SIZE || word[length] != '=')
-		return usage(failure, "a filter has the form KEY=VALUE with a column name as key");
-	if (!ev_utf8_valid(word, strlen(word)))
-		return usage(failure, "a filter is not valid UTF-8");
-	return EV_STATUS_OK;
-}
-
-/* Make {"key":["value", ...], ...} from the --filter words. */
-static EvStatus
-build_filters(EvOptions *options, FilterList *filters, EvFailure *failure)
-{
-	EvJson		json;
-	char		keys[2][FILTER_KEY_SIZE];	/* the writer looks at the last */
-	int			nkeys = 0;
-	int			i;
-
-	for (i = 0; i < filters->count; i++)
-	{
-		EvStatus	status = check_filter(filters->words[i], failure);
-
-		if (status != EV_STATUS_OK)
-			return status;
-	}
-	qsort(filters->words, (size_t) filters->count, sizeof(filters->words[0]),
-		  compare_filters);
-
-	ev_json_start(&json, &options->filters);
-	ev_json_object(&json);
-	for (i = 0; i < filters->count; i++)
-	{
-		const char *word = filters->words[i];
-
-		/* The words are sorted: a new key closes the list of the last one. */
-		if (i == 0 || compare_filters(&filters->words[i - 1],
-									  &filters->words[i]) != 0)
-		{
-			char	   *key = keys[nkeys++ % 2];
-
-			if (i > 0)
-				ev_json_end_array(&json);
-			snprintf(key, FILTER_KEY_SIZE, "%.*s",
-					 (int) strcspn(word, "="), word);
-			ev_json_key(&json, key);
-			ev_json_array(&json);
-		}
-		ev_json_string(&json, word + strcspn(word, "=") + 1);
-	}
-	ev_json_end_array(&json);
-	ev_json_end_object(&json);
-	if (!ev_json_finish(&json))
-		return ev_fail(failure, EV_STATUS_INTERNAL, NULL, "out of memory");
-	options->request.filters = options->filters.data;
-	return EV_STATUS_OK;
-}
-
-/* Make an array literal from a,b,c with each name quoted. */
-static EvStatus
-build_columns(EvOptions *options, const char *list, EvFailure *failure)
-{
-	EvBuffer   *out = &options->columns;
-	const char *at = list;
-	bool		stored;
-
-	stored = ev_buffer_append_string(out, "{\"");
-	for (; *at != '\0' && stored; at++)
-	{
-		if (*at == ',')
-			stored = ev_buffer_append_string(out, "\",\"");
-		else
-		{
-			if (*at == '"' || *at == '\\')
-				stored = ev_buffer_append_byte(out, '\\');
-			stored = stored && ev_buffer_append_byte(out, *at);
-		}
-	}
-	stored = stored && ev_buffer_append_string(out, "\"}");
-	if (!stored)
-		return ev_fail(failure, EV_STATUS_INTERNAL, NULL, "out of memory");
-	options->request.columns = out->data;
-	return EV_STATUS_OK;
-}
-
-/*
- * Without a key of the user's own, one is made for this invocation, so that
- * a repeated attempt finds the export that an earlier one has made.
- */
-static EvStatus
-build_key(EvOptions *options, EvFailure *failure)
-{
-	unsigned char bytes[KEY_BYTES];
-	char	   *out = options->key;
-	size_t		i;
-
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t) sizeof(bytes))
-		return ev_fail_errno(failure, EV_STATUS_INTERNAL,
-							 "could not make an idempotency key");
-	out += snprintf(out, sizeof(options->key), "cli-");
-	for (i = 0; i < sizeof(bytes); i++)
-		out += snprintf(out, 3, "%02x", bytes[i]);
-	options->request.key = options->key;
 	return EV_STATUS_OK;
 }

@@ -15,6 +15,8 @@
 
 #include "failure.h"
 #include "ledger.h"
+#include "s3.h"
+#include "work.h"
 
 typedef enum EvCommand
 {
@@ -25,7 +27,10 @@ typedef enum EvCommand
 	EV_COMMAND_SHOW,
 	EV_COMMAND_CANCEL,
 	EV_COMMAND_DOWNLOAD,
-	EV_COMMAND_VERIFY
+	EV_COMMAND_VERIFY,
+	EV_COMMAND_UPLOAD,
+	EV_COMMAND_RECONCILE,
+	EV_COMMAND_DOCTOR
 } EvCommand;
 
 /* What to do instead of the command, when the line asks for it. */
@@ -36,9 +41,25 @@ typedef enum EvInformation
 	EV_INFORMATION_VERSION
 } EvInformation;
 
+/* Where the object store is.  NULL leaves a value to its default. */
+typedef struct EvStoreOptions
+{
+	const char *bucket;
+	const char *prefix;			/* of all keys, without a slash at the end */
+	const char *endpoint;
+	const char *region;
+	const char *ca_file;
+	const char *credentials_file;
+	const char *profile;
+	bool		allow_http;
+	EvS3Style	style;
+	int64_t		limit_rate;		/* bytes per second; 0: none */
+} EvStoreOptions;
+
 typedef struct EvOptions
 {
 	EvCommand	command;
+	const char *command_name;
 	EvInformation information;
 	const char *target;			/* export id, or the file to verify */
 	EvConnection connection;
@@ -52,16 +73,32 @@ typedef struct EvOptions
 	int			timeout;		/* seconds; 0 waits without end */
 	int			limit;
 	EvExportRequest request;
+	EvStoreOptions store;
+	EvUploadRules rules;
+	const char *config;			/* file; NULL if none was given */
+	const char *lock_mode;		/* as given; the rules have it too */
+	const char *log_format;
+	bool		log_json;
+	bool		once;
+	bool		fix;
+	bool		apply_lifecycle;
+	int			grace;			/* seconds */
 
 	/* What request points to, when it was put together here. */
 	EvBuffer	filters;
 	EvBuffer	columns;
 	char		key[64];
+
+	char	   *config_text;	/* texts of the configuration file */
+	int			argc;			/* what was read, to read it again */
+	char	  **argv;
 } EvOptions;
 
 /*
- * Read argv.  argv is permuted and the options point into it.  Every mistake
- * is EV_STATUS_USAGE.  Release with ev_options_free in either case.
+ * Read argv and the configuration file, if it names one.  argv is permuted and
+ * the options point into it; it may be read again.  Every mistake is
+ * EV_STATUS_USAGE, a file that cannot be read EV_STATUS_FILE.  Release with
+ * ev_options_free in either case.
  */
 extern EvStatus ev_options_parse(EvOptions *options, int argc, char **argv,
 								 EvFailure *failure);

@@ -15,13 +15,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "log.h"
 #include "retry.h"
+#include "stop.h"
 
 #define PAUSE_FIRST 0.05		/* seconds */
 #define PAUSE_LAST 2.0
@@ -41,12 +41,10 @@ ev_retry_clock(void)
 void
 ev_retry_sleep(double seconds)
 {
-	struct timespec rest;
+	double		deadline = ev_retry_clock() + seconds;
 
-	rest.tv_sec = (time_t) seconds;
-	rest.tv_nsec = (long) ((seconds - (double) rest.tv_sec) * 1e9);
-	while (nanosleep(&rest, &rest) != 0 && errno == EINTR)
-		continue;
+	while (ev_retry_clock() < deadline && !ev_stop_requested())
+		ev_stop_poll(-1, deadline - ev_retry_clock());
 }
 
 /* The pause before attempt number attempt, counted from 1. */
@@ -79,7 +77,7 @@ ev_retry_reconnect(EvLedger *ledger, double seconds, EvFailure *failure)
 		if (status != EV_STATUS_CONNECTION)
 			return status;
 		pause = pause_before(++attempt);
-		if (ev_retry_clock() + pause > deadline)
+		if (ev_retry_clock() + pause > deadline || ev_stop_requested())
 			return status;
 		ev_retry_sleep(pause);
 	}
@@ -101,6 +99,8 @@ ev_retry_run(EvLedger *ledger, bool repeatable, EvAttemptFunction attempt,
 			return status;
 		lost = ev_ledger_lost(ledger);
 		if (lost ? !repeatable : !ev_failure_is_conflict(failure))
+			return status;
+		if (lost && ev_stop_requested())
 			return status;
 		if (++tries == EV_RETRY_ATTEMPTS)
 		{

@@ -35,7 +35,7 @@ extern EvStatus ev_retry_run(EvLedger *ledger, bool repeatable,
 extern EvStatus ev_retry_reconnect(EvLedger *ledger, double seconds,
 								   EvFailure *failure);
 
-/* Sleep; a signal that is handled does not shorten it. */
+/* Sleep; only being asked to end (stop.h) shortens it. */
 extern void ev_retry_sleep(double seconds);
 
 /* A clock that never goes backwards, in seconds. */

@@ -164,6 +164,16 @@ ev_spool_file_write(EvSpoolFile *spool, const void *data, size_t length,
 	return EV_STATUS_OK;
 }
 
+EvStatus
+ev_spool_file_rewind(EvSpoolFile *spool, EvFailure *failure)
+{
+	if (ftruncate(spool->descriptor, 0) == 0 &&
+		lseek(spool->descriptor, 0, SEEK_SET) == 0)
+		return EV_STATUS_OK;
+	return ev_fail_errno(failure, EV_STATUS_FILE,
+						 "could not empty file \"%s\"", spool->temporary);
+}
+
 int
 ev_spool_file_descriptor(const EvSpoolFile *spool)
 {

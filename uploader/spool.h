@@ -31,6 +31,9 @@ extern EvStatus ev_spool_file_open(const char *path, bool replace,
 extern EvStatus ev_spool_file_write(EvSpoolFile *spool, const void *data,
 									size_t length, EvFailure *failure);
 
+/* Drop all that was written, to begin anew. */
+extern EvStatus ev_spool_file_rewind(EvSpoolFile *spool, EvFailure *failure);
+
 /* The descriptor, for reading back. */
 extern int	ev_spool_file_descriptor(const EvSpoolFile *spool);
 

@@ -7,6 +7,7 @@ use warnings;
 use EvidenceNode;
 use IPC::Run;
 use JSON::PP;
+use PostgreSQL::Test::Utils ();
 use Test::More;
 
 my $program = EvidenceNode::program_path();
@@ -16,6 +17,7 @@ my @range = ('--start=2026-11-01', '--end=2026-11-02', '--purpose=test');
 # Nothing here may reach a server that happens to run on this machine.
 $ENV{PGHOST} = '/nonexistent';
 delete @ENV{qw(PGSERVICE PGDATABASE PGUSER PGPORT PGPASSWORD)};
+delete $ENV{$_} foreach grep { /^AWS_/ } keys %ENV;
 
 sub run_program
 {
@@ -47,7 +49,8 @@ like($out, qr/^pg_evidence \d+\.\d+\n$/, '--version');
 # Help of the program and of each command, with every exit code.
 my %help;
 
-foreach my $command ('', qw(request wait list show cancel download verify))
+foreach my $command ('',
+	qw(request wait list show cancel download verify upload reconcile doctor))
 {
 	my @words = $command eq '' ? () : ($command);
 
@@ -56,7 +59,7 @@ foreach my $command ('', qw(request wait list show cancel download verify))
 	is($err, '', "help of \"$command\": nothing on standard error");
 	like($out, qr/^Usage:\n  pg_evidence/m, "help of \"$command\": usage");
 	like($out, qr/^ +$_  /m, "help of \"$command\": exit code $_")
-	  foreach (0 .. 16, 70);
+	  foreach (0 .. 18, 70);
 	unlike($out, qr/\t|.{81}/, "help of \"$command\": 80 columns, no tabs");
 	$help{$command} = $out;
 }
@@ -128,6 +131,83 @@ foreach my $arguments (
 	($code, $out, $err) = run_program(@$arguments);
 	is($code, 1, "mistyped password in \"@$arguments\": exit code");
 	unlike($err . $out, qr/horse/, 'it is not repeated');
+}
+
+# The commands that use an object store.
+my @upload = ('upload', '--bucket=b');
+
+foreach my $command (qw(upload reconcile doctor))
+{
+	usage_error("$command without bucket", 'needs --bucket', $command);
+	like($help{$command}, qr/--$_\b/, "help of $command names --$_")
+	  foreach qw(bucket prefix endpoint region ca-file allow-http path-style
+	  virtual-host credentials-file profile limit-rate config log-format);
+}
+foreach my $option (qw(once part-size multipart-threshold lock-mode lock-days legal-hold))
+{
+	like($help{upload}, qr/--$option\b/, "help of upload names --$option");
+}
+like($help{reconcile}, qr/--$_\b/, "help of reconcile names --$_")
+  foreach qw(fix grace);
+like($help{doctor}, qr/--apply-lifecycle\b/, 'help of doctor names --apply-lifecycle');
+
+usage_error("prefix \"$_\"", 'a prefix consists of', @upload, "--prefix=$_")
+  foreach ('', '/', 'a/', '/a', 'a//b', 'A', 'a b', '../a', 'a%2fb', "a\nb", 'a' x 201);
+usage_error("part size \"$_\"", 'option "--part-size"', @upload, "--part-size=$_")
+  foreach ('0', '4MB', '8 MB', '8MBs', '-8MB', 'x', '99999999999GB', '');
+usage_error("grace \"$_\"", 'needs a time', 'reconcile', '--bucket=b', "--grace=$_")
+  foreach ('', 'x', '1w', '-1h', '99999999d');
+usage_error('lock mode', 'GOVERNANCE or COMPLIANCE', @upload, '--lock-mode=x', '--lock-days=1');
+usage_error('lock mode alone', 'need each other', @upload, '--lock-mode=GOVERNANCE');
+usage_error('lock days alone', 'need each other', @upload, '--lock-days=1');
+usage_error('log format', '"text" or "json"', @upload, '--log-format=xml');
+usage_error('fix an upload', '"--fix" is not used by command "upload"', @upload, '--fix');
+usage_error('no such option', 'unknown option "--secret-key"', @upload, "--secret-key=$secret");
+
+# A configuration file: its names, its mistakes, and who wins.
+{
+	my $file = PostgreSQL::Test::Utils::tempdir() . '/upload.conf';
+	my $config = sub {
+		open my $handle, '>', $file or die "could not write $file: $!";
+		print $handle @_;
+		close $handle;
+		return;
+	};
+	local @ENV{qw(AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY)} = ('made-up', 'made-up');
+
+	$config->("# a comment\n\nbucket = b\n  allow-http = on  \nlegal-hold=no\npart-size = 8MB\ngrace = 2h\n");
+	($code, $out, $err) = run_program('upload', "--config=$file");
+	is($code, 2, 'a configuration that can be used') || diag($err);
+
+	foreach my $case (
+		[ "bucket = b\nfrobnicate = 1\n", 'there is no setting of this name', 2 ],
+		[ "once = on\n", 'there is no setting of this name', 1 ],
+		[ "bucket\n", 'not of the form NAME = VALUE', 1 ],
+		[ "bucket = b\nallow-http = perhaps\n", '"on" or "off"', 2 ],
+		[ "\n\nlock-days = 0\n", 'needs a number', 3 ],
+		[ "part-size = big\n", 'needs a size', 1 ],
+		[ "password = $secret\n", 'a secret does not belong here', 1 ],
+		[ "aws_secret_access_key = $secret\n", 'a secret does not belong here', 1 ],
+		[ "bucket = b\nsession-token = $secret\n", 'a secret does not belong here', 2 ])
+	{
+		my ($text, $error, $line) = @$case;
+
+		$config->($text);
+		($code, $out, $err) = run_program('upload', "--config=$file");
+		is($code, 1, "configuration with \"$error\": exit code");
+		like($err, qr/\Q$error\E/, "configuration with \"$error\": text");
+		like($err, qr/line $line of configuration file "\Q$file\E"/i, "configuration with \"$error\": line");
+		unlike($err, qr/horse/, 'no value is repeated');
+	}
+	$config->("prefix = WRONG\n");
+	usage_error('a value of the file', 'a prefix consists of', @upload, "--config=$file");
+	($code) = run_program(@upload, "--config=$file", '--prefix=right');
+	is($code, 2, 'the command line counts more');
+	$config->("dbname = password='$secret'\n");
+	usage_error('password in the file', 'password on the command line', @upload, "--config=$file");
+	($code, $out, $err) = run_program(@upload, "--config=$file.none");
+	is($code, 13, 'no such file: exit code');
+	like($err, qr/could not open configuration file/, 'no such file: text');
 }
 
 # With --json an error is one document too.

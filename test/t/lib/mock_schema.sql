@@ -208,6 +208,17 @@ BEGIN
 END
 $$;
 
+-- All archives lie in the database.
+CREATE FUNCTION evidence.locate_download(
+    download_grant text, OUT bucket text, OUT object_key text,
+    OUT object_version text, OUT bytes bigint, OUT sha256 text)
+RETURNS SETOF record
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN;
+END
+$$;
+
 -- Make the export ready with this archive, in chunks of size bytes.
 CREATE FUNCTION evidence.mock_store(export_id uuid, archive bytea, size int)
 RETURNS void
