@@ -53,7 +53,7 @@ DIST_NAME = pg_evidence-$(EV_VERSION)
 DIST_FILE = $(DIST_NAME).zip
 
 .PHONY: all help deps test test-versions test-foreign test-chaos test-large \
-	demo bench fuzz coverage kill-matrix format check-format check-includes check-docs \
+	demo demo-objectstore bench fuzz coverage kill-matrix format check-format check-includes check-docs \
 	check-install warnings dist program \
 	install-program uninstall-program clean-program clean-tests test-unit \
 	test-regress test-isolation test-pgtap test-tap
@@ -66,6 +66,8 @@ help:
 	@echo 'make install      install extension and program'
 	@echo 'make demo         deps, build, then one export shown from end to end in'
 	@echo '                  a throw-away server; KEEP=1 leaves that one running'
+	@echo 'make demo-objectstore'
+	@echo '                  the same with a throw-away object store'
 	@echo 'make test         deps, then every check and test'
 	@echo 'make test-unit | test-regress | test-isolation | test-pgtap | test-tap'
 	@echo '                  one kind of test; TESTS="..." picks single ones'
@@ -116,6 +118,9 @@ test-large: deps
 
 demo: deps
 	@demo/run $(if $(KEEP),--keep)
+
+demo-objectstore: deps
+	@demo/objectstore
 
 bench: deps
 	@test/bench/run $(if $(ONLY),--only "$(ONLY)") \

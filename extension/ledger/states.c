@@ -189,10 +189,11 @@ ev_combination_legal(const char *export, const char *job, const char *event)
 bool
 ev_upload_combination_legal(const char *export, const char *upload)
 {
+	const size_t count =
+	sizeof(upload_combinations) / sizeof(upload_combinations[0]);
 	size_t		i;
 
-	for (i = 0; i < sizeof(upload_combinations) / sizeof(upload_combinations[0]);
-		 i++)
+	for (i = 0; i < count; i++)
 	{
 		const char *known = upload_combinations[i].upload;
 
