@@ -14,6 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <malloc.h>
 #include <stdio.h>
 
 #include "commands.h"
@@ -23,6 +24,22 @@
 #include "progress.h"
 #include "spool.h"
 
+#define KEPT_MEMORY (4 * 1024 * 1024)
+
+/*
+ * Keep the memory of one answer for the next.  An archive comes in values of
+ * 64 kB; unless told otherwise, the C library hands their memory back to the
+ * system after each few of them and asks for it again at once, which takes
+ * more time than everything else that is done with the bytes.
+ */
+static void
+keep_memory(void)
+{
+#ifdef M_TRIM_THRESHOLD
+	mallopt(M_TRIM_THRESHOLD, KEPT_MEMORY);
+#endif
+}
+
 int
 main(int argc, char **argv)
 {
@@ -31,6 +48,7 @@ main(int argc, char **argv)
 	EvStatus	status;
 	bool		reported = false;
 
+	keep_memory();
 	ev_failure_clear(&failure);
 	status = ev_options_parse(&options, argc, argv, &failure);
 	ev_log_setup(options.quiet, options.log_json);
