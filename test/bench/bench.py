@@ -19,11 +19,13 @@ import tempfile
 import time
 
 import archive
+import delivering
 import reading
 import report
 import scale
 import server
 import stopping
+import store
 import taking
 import waking
 import writing
@@ -43,6 +45,10 @@ MEASUREMENTS = {
     "stop": stopping.stop,
     "fetch": taking.fetch,
     "verify": taking.verify,
+    "upload": delivering.upload,
+    "uploads": delivering.uploads,
+    "download": delivering.fetch_object,
+    "uploader": delivering.uploader,
     "memory": scale.memory,
     "growth": scale.growth,
 }
@@ -74,6 +80,7 @@ class Bench:
         self.folder = options.folder
         self.servers = {}
         self.windows = {}
+        self.store_running = None
         self.scratch = pathlib.Path(tempfile.mkdtemp())
 
     def note(self, text):
@@ -98,6 +105,18 @@ class Bench:
             port = 5432 if name == "bench" else 5433
             self.servers[name] = server.Server(self.folder / name, port)
         return self.servers[name]
+
+    def store(self):
+        """The object store, started when it is first asked for."""
+        if self.store_running is None:
+            self.note("starting an object store")
+            self.store_running = store.Store(self.scratch)
+        return self.store_running
+
+    def close(self):
+        if self.store_running is not None:
+            self.store_running.stop()
+        shutil.rmtree(self.scratch)
 
     def window(self, kind, rows, name="bench", length=0):
         """A month of rows, filled in when it is first asked for.
@@ -154,7 +173,7 @@ def main():
     finally:
         # What has been measured is shown even if the rest failed.
         print(report.table(rows))
-        shutil.rmtree(bench.scratch)
+        bench.close()
 
 
 if __name__ == "__main__":
