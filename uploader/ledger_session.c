@@ -269,6 +269,10 @@ ev_session_await(EvLedger *ledger, double seconds)
 	/* One may have come with the answer to an earlier statement. */
 	if (take_notifications(ledger))
 		return true;
+
+	/* So may a signal, and the descriptor tells each only once. */
+	if (ev_stop_signalled())
+		return false;
 	if (ev_stop_poll(PQsocket(ledger->conn), seconds))
 		PQconsumeInput(ledger->conn);
 	return take_notifications(ledger);

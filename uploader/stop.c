@@ -80,6 +80,13 @@ ev_stop_reload(void)
 }
 
 bool
+ev_stop_signalled(void)
+{
+	read_signals();
+	return stop_requested || reload_requested;
+}
+
+bool
 ev_stop_poll(int descriptor, double seconds)
 {
 	struct pollfd inputs[] = {

@@ -26,6 +26,9 @@ extern bool ev_stop_requested(void);
 /* Is it asked to read its configuration again?  True once for each request. */
 extern bool ev_stop_reload(void);
 
+/* Has one of these not been heeded yet? */
+extern bool ev_stop_signalled(void);
+
 /*
  * Wait until descriptor has input, for at most seconds.  True when it has;
  * false when the time is over, or a signal has come that was not yet told.

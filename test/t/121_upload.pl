@@ -259,6 +259,30 @@ like($err, qr/AWS_ACCESS_KEY_ID/, 'no keys: what to do');
 	delivered($id, 'given back');
 }
 
+# Told to end while it waits for an answer, it does not sleep before it does.
+{
+	my $uploader = $delivery->start({});
+
+	$uploader->wait_for(qr/keys from/);
+	my $locker = $node->background_psql('postgres');
+
+	$locker->query_safe('BEGIN');
+	$locker->query_safe('LOCK TABLE evidence.outbox_event IN ACCESS EXCLUSIVE MODE');
+	$node->safe_psql('postgres', 'NOTIFY pg_evidence_delivery');
+	$node->poll("SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'courier' AND wait_event_type = 'Lock'");
+	$uploader->signal('TERM');
+
+	# It has taken note of the signal: none is pending for the process.
+	usleep(1000)
+	  while PostgreSQL::Test::Utils::slurp_file('/proc/' . $uploader->pid . '/status') =~ /^ShdPnd:\s*0*[1-9a-f]/m;
+	my $started = time;
+
+	$locker->query_safe('COMMIT');
+	is($uploader->end, 0, 'told to end while it asks: exit code');
+	cmp_ok(time - $started, '<', 30, 'told to end while it asks: it does not sleep first');
+	$locker->quit;
+}
+
 # Several share the load.
 {
 	my @uploaders = map { $delivery->start({}) } 1 .. 3;
