@@ -221,6 +221,27 @@ SELECT action, actor_id = session_user AS actor, summary FROM evidence.audit_log
 SELECT test.code(format('SELECT evidence.requeue_outbox_event(%s, ''again'')', :event)) AS not_dead,
        test.try('SELECT evidence.requeue_outbox_event(-1, ''x'')') AS unknown,
        test.code(format('SELECT evidence.requeue_outbox_event(%s, '' '')', :event)) AS no_reason;
+-- A log that cannot be written stops no recovery (S1.54): a warning says so.
+SET ROLE regress_uploader;
+SELECT delivery_token AS fourth FROM evidence.claim_delivery('host:2', 'bucket', '') \gset
+SELECT evidence.fail_delivery(:'fourth', 'definite', 'EntityTooLarge', 'refused again');
+RESET ROLE;
+CREATE FUNCTION test.no_log() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no room for %'', NEW.summary USING ERRCODE = ''disk_full''; END';
+CREATE TRIGGER no_log BEFORE INSERT ON evidence.audit_log FOR EACH ROW EXECUTE FUNCTION test.no_log();
+SELECT evidence.requeue_outbox_event(:event, 'while the log is down');
+DROP TRIGGER no_log ON evidence.audit_log;
+SELECT state, attempts FROM evidence.outbox_event WHERE id = :event;
+SELECT count(*) AS audit_rows FROM evidence.audit_log WHERE target_type = 'outbox_event';
+SELECT reason, detail ->> 'kind' AS kind FROM evidence.export_event WHERE export_id = test.id_of('e') AND event = 'requeued' ORDER BY id;
+-- Too late is too late (S1.56).
+SET ROLE regress_uploader;
+SELECT delivery_token AS fifth FROM evidence.claim_delivery('host:2', 'bucket', '') \gset
+SELECT evidence.fail_delivery(:'fifth', 'definite', 'EntityTooLarge', 'refused for good');
+RESET ROLE;
+ALTER SYSTEM SET pg_evidence.clock_offset = 86600;
+SELECT pg_reload_conf() AS reloaded \gset
+\c -
+SELECT test.code(format('SELECT evidence.requeue_outbox_event(%s, ''after a day'')', :event)) AS too_late;
 
 -- Nobody uploads it in time ------------------------------------------------------------
 ALTER SYSTEM SET pg_evidence.clock_offset = 180000;
