@@ -263,7 +263,8 @@ sub reconcile
 =item $delivery->drain(argument, ...)
 
 Runs uploaders until nothing waits any more.  What is put off is made due by
-moving the server's clock, unless another uploader is at work.
+moving the server's clock, unless another uploader is at work: then its end is
+waited for.
 
 =item $delivery->pass_time($seconds)
 
@@ -275,6 +276,7 @@ sub drain
 {
 	my ($self, @arguments) = @_;
 
+	my $idle = 'NOT EXISTS (SELECT FROM evidence.upload_attempt WHERE ended_at IS NULL AND lease_until > evidence._now())';
 	my $said;
 
 	foreach my $try (1 .. 30)
@@ -284,19 +286,14 @@ sub drain
 			'SELECT next_due FROM evidence.delivery_status()');
 
 		return 1 if $next eq '';
-		if ($next > 600)
-		{
-			last;
-		}
-		elsif ($self->value('SELECT EXISTS (SELECT FROM evidence.upload_attempt WHERE ended_at IS NULL AND lease_until > evidence._now())') eq 'f')
+		last if $next > 600;
+		if ($self->value("SELECT $idle") eq 't')
 		{
 			$self->pass_time($next);
 		}
 		else
 		{
-			$self->{node}->poll(
-				'SELECT coalesce(next_due <= 0, true) FROM evidence.delivery_status()'
-			);
+			$self->{node}->poll("SELECT $idle");
 		}
 	}
 	die "there is no end of deliveries: $said";
