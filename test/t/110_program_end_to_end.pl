@@ -310,6 +310,9 @@ foreach my $level ('repeatable read', 'serializable')
 	my $hba = $node->data_dir . '/pg_hba.conf';
 	my $old = slurp_file($hba);
 
+	# The first one has expired when the clock stood at a day later.
+	my $fresh = request_as('anna', '--wait');
+
 	unlink $hba;
 	append_to_file($hba, "local all anna scram-sha-256\n$old");
 	$node->reload;
@@ -330,7 +333,7 @@ foreach my $level ('repeatable read', 'serializable')
 	};
 	is(($run->('show', $id, '-d', 'service=audit'))[0], 0, 'service file and password file');
 	$ENV{PGSERVICE} = 'audit';
-	is(($run->('download', $id, '-o', "$folder/service.zip"))[0], 0, 'also for a download');
+	is(($run->('download', $fresh, '-o', "$folder/service.zip"))[0], 0, 'also for a download');
 	$ENV{PGPASSFILE} = '/nonexistent';
 	is(($run->('show', $id, '-w'))[0], 2, 'exit 2: no password');
 	($code, $out, $err) = $run->('show', $id, '-d', "service=audit password='blue moon'");
