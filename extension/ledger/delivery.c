@@ -20,12 +20,10 @@
 #include "postgres.h"
 
 #include "base/clock.h"
-#include "base/errors.h"
 #include "base/settings.h"
 #include "ledger/delivery.h"
 #include "ledger/expiry.h"
 #include "ledger/statement.h"
-#include "ledger/states.h"
 
 /*
  * After so many failures that count, an event is DEAD: about eight hours, as
@@ -348,7 +346,6 @@ ev_delivery_confirm(const pg_uuid_t *token, const EvDelivered *found)
 	if (done)
 	{
 		ev_export_check_combination(&export_id);
-		ev_delivery_check(&export_id);
 		return EV_DELIVERY_DONE;
 	}
 	return quarantine(token, found) ? EV_DELIVERY_QUARANTINED :
@@ -435,10 +432,7 @@ quarantine(const pg_uuid_t *token, const EvDelivered *found)
 		(void) ev_result_uuid(0, 1, &export_id);
 	ev_statements_end();
 	if (done)
-	{
 		ev_export_check_combination(&export_id);
-		ev_delivery_check(&export_id);
-	}
 	return done;
 }
 
@@ -542,36 +536,6 @@ ev_delivery_fail(const pg_uuid_t *token, EvDeliveryFailure failure,
 		state = ev_result_text(0, 1);
 	ev_statements_end();
 	return state;
-}
-
-void
-ev_delivery_check(const pg_uuid_t *export_id)
-{
-	static EvStatement load = {
-		"SELECT e.state, o.state"
-		"  FROM evidence.audit_export AS e"
-		"  LEFT JOIN evidence.outbox_event AS o ON o.export_id = e.id"
-		"   AND o.kind = 'archive.upload' AND o.generation = e.generation"
-		" WHERE e.id = $1"
-	};
-	EvParameters p = {0};
-	char	   *export;
-	char	   *upload;
-
-	ev_statements_begin();
-	ev_add_uuid(&p, export_id);
-	if (ev_statement_run(&load, &p) != 1)
-		elog(ERROR, "export without exactly one upload event");
-	export = ev_result_text(0, 1);
-	upload = ev_result_text(0, 2);
-	ev_statements_end();
-	if (!ev_upload_combination_legal(export, upload))
-		ereport(ERROR,
-				(errcode(EV_ERRCODE_MISMATCH),
-				 errmsg("illegal combination of export %s and upload event %s",
-						export, upload ? upload : "none"),
-				 errdetail("Export \"%s\".", ev_export_id_text(export_id)),
-				 errhint("Nothing was changed. Look at the export's rows in evidence.outbox_event and evidence.export_event.")));
 }
 
 void

@@ -88,9 +88,6 @@ extern char *ev_delivery_fail(const pg_uuid_t *token,
 /* Wake the uploaders at commit. */
 extern void ev_delivery_announce(void);
 
-/* Does the export stand as its upload event says?  PE006 if not. */
-extern void ev_delivery_check(const pg_uuid_t *export_id);
-
 /* One row: the OUT columns of delivery_status(). */
 extern void ev_delivery_status(Tuplestorestate *store);
 

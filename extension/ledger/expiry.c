@@ -92,10 +92,7 @@ ev_expiry_end_next(EvExpiryPlace *place)
 	}
 	ev_statements_end();
 	if (found)
-	{
 		ev_export_check_combination(&export_id);
-		ev_delivery_check(&export_id);
-	}
 	return found;
 }
 

@@ -435,25 +435,27 @@ after_end(const pg_uuid_t *id, const EvExportStatus *status)
 	if (status->archive_sha256 != NULL)
 		ev_expiry_remove(id, status->generation, &status->archive_token);
 	ev_export_check_combination(id);
-	ev_delivery_check(id);
 }
 
 void
 ev_export_check_combination(const pg_uuid_t *id)
 {
 	static EvStatement load = {
-		"SELECT e.state, j.state, o.state"
+		"SELECT e.state, j.state, o.state, u.state"
 		"  FROM evidence.audit_export AS e"
 		"  LEFT JOIN evidence.background_job AS j ON j.export_id = e.id"
 		"  LEFT JOIN evidence.outbox_event AS o ON o.job_id = j.id"
 		"   AND o.kind = 'audit_export.generate'"
 		"   AND o.generation = e.generation"
+		"  LEFT JOIN evidence.outbox_event AS u ON u.export_id = e.id"
+		"   AND u.kind = 'archive.upload' AND u.generation = e.generation"
 		" WHERE e.id = $1"
 	};
 	EvParameters p = {0};
 	char	   *export;
 	char	   *job;
 	char	   *event;
+	char	   *upload;
 
 	ev_statements_begin();
 	ev_add_uuid(&p, id);
@@ -462,8 +464,16 @@ ev_export_check_combination(const pg_uuid_t *id)
 	export = ev_result_text(0, 1);
 	job = ev_result_text(0, 2);
 	event = ev_result_text(0, 3);
+	upload = ev_result_text(0, 4);
 	ev_statements_end();
 	require_legal(id, export, job, event);
+	if (!ev_upload_combination_legal(export, upload))
+		ereport(ERROR,
+				(errcode(EV_ERRCODE_MISMATCH),
+				 errmsg("illegal combination of export %s and upload event %s",
+						export, upload ? upload : "none"),
+				 errdetail("Export \"%s\".", ev_export_id_text(id)),
+				 errhint("Nothing was changed. Look at the export's rows in evidence.outbox_event and evidence.export_event.")));
 }
 
 static void

@@ -131,9 +131,9 @@ extern bool ev_export_revoke(const pg_uuid_t *id,
 							 const char *reason);
 
 /*
- * Do the three facts of this export stand together as ledger/states allows?
- * An illegal combination is an error (PE006), so the transaction that made
- * it cannot commit.
+ * Do the three facts of this export, and its upload event if it has one, stand
+ * together as ledger/states allows?  An illegal combination is an error
+ * (PE006), so the transaction that made it cannot commit.
  */
 extern void ev_export_check_combination(const pg_uuid_t *id);
 

@@ -378,7 +378,6 @@ ev_job_complete(const EvClaim *claim, const EvArchiveFacts *facts)
 	if (done)
 	{
 		ev_export_check_combination(&claim->export_id);
-		ev_delivery_check(&claim->export_id);
 		if (staged)
 			ev_delivery_announce();
 	}

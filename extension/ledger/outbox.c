@@ -163,9 +163,6 @@ ev_outbox_requeue(int64 event_id, const char *actor, const char *session_role,
 	}
 	ev_statements_end();
 	if (answer == EV_REQUEUE_DONE)
-	{
 		ev_export_check_combination(export_id);
-		ev_delivery_check(export_id);
-	}
 	return answer;
 }
