@@ -475,7 +475,8 @@ ev_job_stopped(const EvClaim *claim)
  * A worker that is just committing its result has locked its attempt.  It is
  * left out, since one that stands still there must not stop the launcher and
  * with it the renewal of all others; and without a wait for a lock no lease
- * that ran out meanwhile is brought back to life (case C44).
+ * that ran out meanwhile is brought back to life (case C44).  A setting that
+ * was lowered meanwhile does not shorten a lease that has been given.
  */
 int64
 ev_job_renew(const pg_uuid_t *tokens, int count)
@@ -487,7 +488,8 @@ ev_job_renew(const pg_uuid_t *tokens, int count)
 		"     FOR NO KEY UPDATE SKIP LOCKED"
 		")"
 		"UPDATE evidence.attempt AS a"
-		"   SET lease_until = evidence._now() + $2 * interval '1 second'"
+		"   SET lease_until = greatest(a.lease_until,"
+		"         evidence._now() + $2 * interval '1 second')"
 		"  FROM live WHERE a.token = live.token"
 	};
 	EvParameters p = {0};

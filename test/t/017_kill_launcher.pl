@@ -68,16 +68,20 @@ foreach my $case ($matrix->cases('hand over'))
 
 # A lease is renewed once a third of it has passed.  It is long while the
 # exporter claims, so that it does not run out while the launcher is away, and
-# then short, so that the launcher thinks it is time.
+# then short, so that the launcher thinks it is time.  That does not shorten
+# the lease, so a renewal is seen by the new version of its row.
 {
 	my ($exporter, $id) = $matrix->hold_exporter('renewing');
+	my $version = $matrix->sql(
+		"SELECT ctid FROM evidence.attempt WHERE export_id = '$id'");
 
 	$matrix->check_steps(
 		'launcher',
 		[ 'launcher-round', 'launcher-delivered', 'renew' ],
 		sub {
 			$matrix->set(lease => 6);
-			$matrix->wait_until("SELECT lease_until < started_at + interval '50 seconds'"
+			$matrix->wait_until("SELECT ctid <> '$version' AND lease_until >= started_at"
+				  . " + interval '60 seconds'"
 				  . " FROM evidence.attempt WHERE export_id = '$id'");
 		});
 	$matrix->set(lease => 60);
