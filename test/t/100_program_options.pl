@@ -116,7 +116,7 @@ my $secret = 'correct horse';
 foreach my $string (
 	"host=localhost password='$secret'",
 	'postgresql://user:correct%20horse@localhost/db',
-	"postgres:///db?password=$secret",
+	'postgres:///db?password=correct%20horse',
 	"sslpassword='$secret' host=localhost")
 {
 	usage_error("password in \"$string\"", 'password on the command line',
