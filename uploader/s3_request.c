@@ -41,6 +41,7 @@
 #define EMPTY_SHA256 \
 	"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
+static bool has_dot_segment(const char *key);
 static bool prepare(EvS3Transfer *transfer, const EvCredentials *credentials,
 					const char *address);
 static void run(EvS3Transfer *transfer);
@@ -454,6 +455,21 @@ set_method(EvS3Transfer *transfer)
 	return !failed;
 }
 
+/* Has the key a part "." or ".."?  No key of ours has. */
+static bool
+has_dot_segment(const char *key)
+{
+	while (key != NULL)
+	{
+		size_t		length = strcspn(key, "/");
+
+		if (length > 0 && length <= 2 && strspn(key, ".") == length)
+			return true;
+		key = key[length] == '/' ? key + length + 1 : NULL;
+	}
+	return false;
+}
+
 /* Tell libcurl all of it.  False means that memory is exhausted. */
 static bool
 prepare(EvS3Transfer *transfer, const EvCredentials *credentials,
@@ -467,8 +483,9 @@ prepare(EvS3Transfer *transfer, const EvCredentials *credentials,
 		return false;
 	SET(CURLOPT_URL, address);
 
-	/* Signing: or "a/../b" in a key would be another key. */
-	SET(CURLOPT_PATH_AS_IS, 1L);
+	/* Or libcurl would make another key of it.  Newer ones refuse to sign. */
+	if (has_dot_segment(transfer->request->key))
+		SET(CURLOPT_PATH_AS_IS, 1L);
 	SET(CURLOPT_HTTPHEADER, transfer->headers);
 	SET(CURLOPT_AWS_SIGV4, transfer->s3->signer);
 	SET(CURLOPT_USERNAME, credentials->access_key);
