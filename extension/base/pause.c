@@ -49,7 +49,7 @@ ev_pause_at(const char *step)
 				(errmsg("pg_evidence process %d passes \"%s\"",
 						MyProcPid, step)));
 
-	while (is_set_to(step))
+	while (is_set_to(step) && !ShutdownRequestPending)
 	{
 		if (!announced)
 			ereport(LOG,

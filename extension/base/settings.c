@@ -39,14 +39,26 @@ int			ev_delivery = EV_DELIVERY_DATABASE;
 int			ev_staged_deadline = 2 * SECONDS_PER_DAY;
 int			ev_requeue_window = SECONDS_PER_DAY;
 bool		ev_redaction = true;
+bool		ev_ship = false;
+int			ev_ship_sink = EV_SINK_FILE;
+char	   *ev_ship_file = NULL;
+int			ev_ship_file_max_size = 0;
+int			ev_ship_batch = 256;
+int			ev_ship_interval = 5000;
+int			ev_ship_backoff_min = 1000;
+int			ev_ship_backoff_max = 300000;
+bool		ev_ship_redaction = true;
 char	   *ev_fingerprint_key_file = NULL;
 bool		ev_developer_mode = false;
 int			ev_clock_offset = 0;
 char	   *ev_debug_pause = NULL;
+char	   *ev_debug_sink = NULL;
 
 static void define_process_settings(GucContext start_only);
 static void define_limits(void);
 static void define_delivery(void);
+static void define_shipping(void);
+static void define_shipping_pace(void);
 static void define_developer_settings(GucContext start_only);
 
 void
@@ -60,6 +72,8 @@ ev_settings_init(void)
 	define_process_settings(start_only);
 	define_limits();
 	define_delivery();
+	define_shipping();
+	define_shipping_pace();
 	define_developer_settings(start_only);
 
 	MarkGUCPrefixReserved("pg_evidence");
@@ -213,6 +227,98 @@ define_delivery(void)
 }
 
 /*
+ * Whether and where audit records are shipped to.
+ */
+static void
+define_shipping(void)
+{
+	static const struct config_enum_entry sinks[] = {
+		{"file", EV_SINK_FILE, false},
+		{"server_log", EV_SINK_SERVER_LOG, false},
+		{NULL, 0, false}
+	};
+
+	DefineCustomBoolVariable("pg_evidence.ship",
+							 "Ships every audit record that is written from now on to a sink.",
+							 "Records that are older are shipped by evidence.ship_audit_records().",
+							 &ev_ship,
+							 false,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("pg_evidence.ship_sink",
+							 "Says where audit records are shipped to.",
+							 "file is a file of its own, one JSON object per line; server_log is the server's log.",
+							 &ev_ship_sink,
+							 EV_SINK_FILE, sinks,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomStringVariable("pg_evidence.ship_file",
+							   "Names the file of sink \"file\".",
+							   "Empty means pg_evidence_audit.jsonl in log_directory; a relative path begins in the data directory.",
+							   &ev_ship_file,
+							   "",
+							   PGC_SIGHUP, GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.ship_file_max_size",
+							"Sets the size from which on the file of sink \"file\" is renamed and a new one begun.",
+							"0 means never.",
+							&ev_ship_file_max_size,
+							0, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_KB,
+							NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("pg_evidence.ship_redaction",
+							 "Replaces known shapes of secrets in shipped records.",
+							 "The rules are those of exports, in their newest version.",
+							 &ev_ship_redaction,
+							 true,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+}
+
+/*
+ * How fast records are shipped, and how refused ones are tried again.
+ */
+static void
+define_shipping_pace(void)
+{
+	DefineCustomIntVariable("pg_evidence.ship_batch",
+							"Sets how many records are shipped in one transaction.",
+							NULL,
+							&ev_ship_batch,
+							256, 1, 10000,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.ship_interval",
+							"Sets the time between two passes of the shipper.",
+							"A pass ships all that is due, in batches.",
+							&ev_ship_interval,
+							5000, 10, 3600000,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.ship_backoff_min",
+							"Sets the pause after the first time that the sink refused a record.",
+							"It doubles each time, up to ship_backoff_max.",
+							&ev_ship_backoff_min,
+							1000, 1, 3600000,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("pg_evidence.ship_backoff_max",
+							"Sets the longest pause before a refused record is tried again.",
+							NULL,
+							&ev_ship_backoff_max,
+							300000, 1, 86400000,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+}
+
+/*
  * What only tests and developers need; without effect on a server that was
  * not started in developer mode.
  */
@@ -220,7 +326,7 @@ static void
 define_developer_settings(GucContext start_only)
 {
 	DefineCustomBoolVariable("pg_evidence.developer_mode",
-							 "Lets clock_offset and debug_pause take effect.",
+							 "Lets clock_offset, debug_pause and debug_sink take effect.",
 							 "For tests only: with a moved clock no deadline means anything.",
 							 &ev_developer_mode,
 							 false,
@@ -239,6 +345,14 @@ define_developer_settings(GucContext start_only)
 							   "Names the step before which a worker stands still.",
 							   "Needs developer_mode; the worker goes on when the setting changes.",
 							   &ev_debug_pause,
+							   "",
+							   PGC_SIGHUP, GUC_NOT_IN_SAMPLE,
+							   NULL, NULL, NULL);
+
+	DefineCustomStringVariable("pg_evidence.debug_sink",
+							   "Makes the sink of shipped records refuse or dawdle.",
+							   "Needs developer_mode; see process/sink.c.",
+							   &ev_debug_sink,
 							   "",
 							   PGC_SIGHUP, GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);

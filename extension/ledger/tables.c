@@ -24,15 +24,17 @@
 #include "ledger/statement.h"
 #include "ledger/tables.h"
 
+typedef struct TableLock
+{
+	const char *name;
+	LOCKMODE	mode;
+} TableLock;
+
 /*
  * What the statements of background processes use, the log itself excepted.
  * The order matters; see above.  A sequence has a lock of its own.
  */
-static const struct
-{
-	const char *name;
-	LOCKMODE	mode;
-}			tables[] = {
+static const TableLock tables[] = {
 	{"attempt", RowExclusiveLock},
 	{"audit_export", RowExclusiveLock},
 	{"background_job", RowExclusiveLock},
@@ -48,6 +50,18 @@ static const struct
 	{"capability", AccessShareLock},
 	{"redaction_rule", AccessShareLock}
 };
+
+/* What a batch of the shipper uses, the log included. */
+static const TableLock shipping_tables[] = {
+	{"audit_log", AccessShareLock},
+	{"audit_delivery", RowExclusiveLock},
+	{"pass_log", RowExclusiveLock},
+	{"pass_log_id_seq", RowExclusiveLock},
+	{"instance", AccessShareLock},
+	{"redaction_rule", AccessShareLock}
+};
+
+static bool try_lock(const TableLock *locks, int count);
 
 bool
 ev_tables_present(void)
@@ -70,15 +84,27 @@ ev_tables_present(void)
 bool
 ev_tables_try_lock(void)
 {
+	return try_lock(tables, lengthof(tables));
+}
+
+bool
+ev_tables_try_lock_shipping(void)
+{
+	return try_lock(shipping_tables, lengthof(shipping_tables));
+}
+
+static bool
+try_lock(const TableLock *locks, int count)
+{
 	Oid			schema = get_namespace_oid("evidence", true);
 	int			i;
 
-	for (i = 0; i < lengthof(tables); i++)
+	for (i = 0; i < count; i++)
 	{
-		Oid			table = get_relname_relid(tables[i].name, schema);
+		Oid			table = get_relname_relid(locks[i].name, schema);
 
 		if (!OidIsValid(table) ||
-			!ConditionalLockRelationOid(table, tables[i].mode))
+			!ConditionalLockRelationOid(table, locks[i].mode))
 			return false;
 	}
 	return true;

@@ -18,6 +18,9 @@ extern bool ev_tables_present(void);
  */
 extern bool ev_tables_try_lock(void);
 
+/* The same for those that a batch of the shipper uses, the log included. */
+extern bool ev_tables_try_lock_shipping(void);
+
 /*
  * Does anybody wait for a lock that the reading of this table, given as
  * schema.table, stands in the way of?

@@ -42,6 +42,13 @@ ev_json_start(EvJson *json, EvBuffer *out)
 	json->first[0] = true;
 }
 
+void
+ev_json_start_plain(EvJson *json, EvBuffer *out)
+{
+	ev_json_start(json, out);
+	json->any_order = true;
+}
+
 /*
  * An object that was left open is an error of the caller and must not become
  * bytes that are hashed.
@@ -85,7 +92,7 @@ ev_json_key(EvJson *json, const char *key)
 {
 	if (json->depth > 0)
 	{
-		assert(json->last[json->depth] == NULL ||
+		assert(json->any_order || json->last[json->depth] == NULL ||
 			   strcmp(json->last[json->depth], key) < 0);
 		json->last[json->depth] = key;
 	}
@@ -147,6 +154,13 @@ ev_json_null(EvJson *json)
 {
 	separate(json);
 	put(json, "null", 4);
+}
+
+void
+ev_json_raw(EvJson *json, const char *text, size_t length)
+{
+	separate(json);
+	put(json, text, length);
 }
 
 /*

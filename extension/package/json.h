@@ -23,6 +23,7 @@ typedef struct EvJson
 {
 	EvBuffer   *out;
 	bool		failed;			/* memory was exhausted at some point */
+	bool		any_order;		/* members as they come: not canonical */
 	int			depth;
 	bool		first[EV_JSON_DEPTH];	/* no element yet at this depth */
 	const char *last[EV_JSON_DEPTH];	/* the key before, to check the order;
@@ -31,6 +32,12 @@ typedef struct EvJson
 
 /* Begin writing at the end of out. */
 extern void ev_json_start(EvJson *json, EvBuffer *out);
+
+/*
+ * The same for text that is read and not hashed: members keep the order in
+ * which they are given.
+ */
+extern void ev_json_start_plain(EvJson *json, EvBuffer *out);
 
 /* False if anything went wrong since ev_json_start. */
 extern bool ev_json_finish(EvJson *json);
@@ -47,5 +54,8 @@ extern void ev_json_string_n(EvJson *json, const char *string, size_t length);
 extern void ev_json_integer(EvJson *json, int64_t value);
 extern void ev_json_boolean(EvJson *json, bool value);
 extern void ev_json_null(EvJson *json);
+
+/* A value that is JSON already. */
+extern void ev_json_raw(EvJson *json, const char *text, size_t length);
 
 #endif							/* EV_PACKAGE_JSON_H */

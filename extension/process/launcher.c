@@ -47,6 +47,7 @@
 #include "process/exporter.h"
 #include "process/housekeeping.h"
 #include "process/launcher.h"
+#include "process/periodic.h"
 #include "process/shmem.h"
 
 #define NAPTIME_MS 5000
@@ -83,6 +84,7 @@ static void watch_workers(EvTransaction *transaction);
 static void renew_leases(EvTransaction *transaction,
 						 const pg_uuid_t *tokens, int ntokens);
 static void start_exporters(EvTransaction *transaction);
+static void start_periodic(EvTransaction *transaction);
 static void watch_anew(WatchedWorker *watch);
 static bool start_exporter(const EvExporterArguments *arguments);
 static Oid	worker_role(void);
@@ -178,6 +180,7 @@ run_round(EvTransaction *transaction)
 	ev_pause_at("launcher-delivered");
 	watch_workers(transaction);
 	start_exporters(transaction);
+	start_periodic(transaction);
 	return time_to_sleep(transaction);
 }
 
@@ -392,6 +395,19 @@ start_exporter(const EvExporterArguments *arguments)
 				 errhint("Raise max_worker_processes.")));
 	}
 	return started;
+}
+
+static void
+start_periodic(EvTransaction *transaction)
+{
+	Oid			role;
+
+	if (!ev_periodic_wanted())
+		return;
+	ev_transaction_begin(transaction, EV_TRANSACTION_WRITE);
+	role = worker_role();
+	ev_transaction_commit(transaction);
+	ev_periodic_start(role);
 }
 
 static Oid

@@ -16,10 +16,7 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "access/detoast.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
@@ -28,6 +25,7 @@
 
 #include "base/errors.h"
 #include "process/producer.h"
+#include "process/utf8.h"
 
 struct EvProducer
 {
@@ -61,8 +59,6 @@ static void write_row(void *arg, TupleTableSlot *slot);
 static bool write_cell(EvProducer *producer, Oid type, Datum value);
 static bool write_text(EvProducer *producer, Datum value);
 static void at_safe_point(void *arg);
-static char *convert_text(const char *bytes, size_t length,
-						  size_t *converted_length);
 static char *to_utf8(const char *text);
 static char *name_to_utf8(const char *name);
 static int	compare_filters(const void *a, const void *b);
@@ -392,53 +388,11 @@ static bool
 write_text(EvProducer *producer, Datum value)
 {
 	text	   *unpacked = DatumGetTextPP(value);
-	char	   *bytes = VARDATA_ANY(unpacked);
+	const char *bytes = VARDATA_ANY(unpacked);
 	size_t		length = VARSIZE_ANY_EXHDR(unpacked);
-	int			encoding = GetDatabaseEncoding();
 
-	if (encoding != PG_UTF8 && encoding != PG_SQL_ASCII)
-		bytes = convert_text(bytes, length, &length);
+	bytes = ev_utf8_from_database(bytes, length, &length);
 	return ev_csv_text(producer->csv, bytes, length, &producer->error);
-}
-
-/*
- * Some encodings have bytes without a meaning, and the server stores them.
- * One of them must not make a whole range unexportable, so it is handed on as
- * a byte that is no UTF-8 either; the CSV writer replaces and counts it like
- * any other (case C16).
- */
-static char *
-convert_text(const char *bytes, size_t length, size_t *converted_length)
-{
-	int			encoding = GetDatabaseEncoding();
-	Oid			function = FindDefaultConversionProc(encoding, PG_UTF8);
-	size_t		size = length * MAX_CONVERSION_GROWTH + 1;
-	size_t		read = 0;
-	size_t		written = 0;
-	char	   *converted;
-
-	if (size > INT_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("value of %zu bytes is too long to be converted to UTF-8",
-						length)));
-	converted = MemoryContextAllocHuge(CurrentMemoryContext, size);
-	for (;;)
-	{
-		unsigned char *from = (unsigned char *) bytes + read;
-		unsigned char *to = (unsigned char *) converted + written;
-
-		read += pg_do_encoding_conversion_buf(function, encoding, PG_UTF8,
-											  from, length - read,
-											  to, size - written, true);
-		written += strlen(converted + written);
-		if (read >= length)
-			break;
-		converted[written++] = '\xff';
-		read += Min(pg_encoding_mblen(encoding, bytes + read), length - read);
-	}
-	*converted_length = written;
-	return converted;
 }
 
 const EvRecords *

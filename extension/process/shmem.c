@@ -33,6 +33,7 @@
 #include "utils/timestamp.h"
 
 #include "base/clock.h"
+#include "process/lane.h"
 #include "process/shmem.h"
 
 typedef enum EvSlotState
@@ -98,7 +99,8 @@ request_memory(void)
 {
 	if (previous_request_hook)
 		previous_request_hook();
-	RequestAddinShmemSpace(MAXALIGN(sizeof(EvSharedState)));
+	RequestAddinShmemSpace(add_size(MAXALIGN(sizeof(EvSharedState)),
+									ev_lane_size()));
 }
 
 static void
@@ -129,6 +131,7 @@ startup_memory(void)
 					 errmsg("could not generate a random number")));
 		shared->boot_clean = stopped_cleanly();
 	}
+	ev_lane_init();
 	LWLockRelease(AddinShmemInitLock);
 }
 

@@ -373,6 +373,8 @@ SQL
 		add_redaction_rule => "SELECT evidence.add_redaction_rule('bait', 'x', 'bait')",
 		retire_redaction_rule => "SELECT evidence.retire_redaction_rule('password', 'bait')",
 		run_once => 'CALL evidence.run_once()',
+		ship_pass => 'CALL evidence.ship_pass()',
+		ship_audit_records => "CALL evidence.ship_audit_records('2026-01-01', NULL, 0)",
 		claim_delivery => "SELECT evidence.claim_delivery('bait', 'bucket', '')",
 		renew_delivery => "SELECT evidence.renew_delivery('$ready')",
 		read_delivery_chunk => "SELECT evidence.read_delivery_chunk('$ready', 0)",
@@ -402,7 +404,7 @@ SQL
 		SQL
 	# What an index uses can be replaced by something that is not IMMUTABLE.
 	# A procedure that commits has no chance in a function at all.
-	my %refusal = map { $_ => $_ eq 'run_once' ? '25001' : '42501' } keys %bait;
+	my %refusal = map { $_ => /^(?:run_once|ship_pass|ship_audit_records)$/ ? '25001' : '42501' } keys %bait;
 	my $refusals = join ' ', map { "$_ $refusal{$_}" } sort keys %bait;
 	my $take = "CREATE OR REPLACE FUNCTION trap.take(int) RETURNS int LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog AS \$f\$\nBEGIN\n";
 	foreach my $name (sort keys %bait)

@@ -77,7 +77,7 @@ KINDS = [(kind, re.compile(pattern, re.I | re.S)) for kind, pattern in (
 
 # What stands behind these words is a relation.
 RELATION = re.compile(r"\b(FROM|JOIN|INTO|UPDATE|REFERENCES)\s+"
-                      r"(?:LATERAL\s+|ONLY\s+)?([\w.\"]+)(\s*\()?", re.I)
+                      r"(?!LATERAL\s*\()(?:LATERAL\s+|ONLY\s+)?([\w.\"]+)(\s*\()?", re.I)
 
 Statement = collections.namedtuple("Statement", "line text code kind match")
 

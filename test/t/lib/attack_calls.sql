@@ -23,6 +23,8 @@ SELECT evidence.request_audit_export('2026-01-01 00:00+00', '2026-03-02 00:00+00
 \warn run
 CALL evidence.run_once();
 SELECT state, record_count, attempt, progress FROM evidence.audit_export_status WHERE id OPERATOR(pg_catalog.=) :'id'::pg_catalog.uuid;
+CALL evidence.ship_pass();
+CALL evidence.ship_audit_records('2026-01-01 00:00+00', '2026-01-02 00:00+00');
 \echo cancel
 \warn cancel
 SELECT evidence.request_audit_export('2026-01-01 00:00+00', '2026-01-02 00:00+00', 'to be cancelled') AS late \gset
@@ -76,6 +78,8 @@ SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 0 FROM evidence.export_event;
 SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 10 FROM evidence.redaction_rule;
 SELECT pg_catalog.count(*) FROM evidence.state_move;
 SELECT pg_catalog.count(*) FROM evidence.state_combination;
+SELECT lane, reason FROM evidence.queue_health WHERE lane OPERATOR(pg_catalog.=) 'shipping';
+SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 10, pg_catalog.bool_and(value IS NOT NULL) FROM evidence.metrics;
 SELECT pg_catalog.count(*) FROM evidence.audit_log WHERE tenant_id OPERATOR(pg_catalog.=) 'none';
 SELECT pg_catalog.count(*) FROM evidence.capability WHERE role_name OPERATOR(pg_catalog.=) 'target';
 \echo internal
@@ -88,6 +92,7 @@ SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 10 FROM evidence._builtin_rule
 SELECT evidence._sees('anna');
 SELECT evidence._scrub('password=Qw8Er7Ty6Ui5');
 SELECT rows_total FROM evidence._progress(:'ready');
+SELECT enabled, is_foreign FROM evidence._shipping_status();
 BEGIN;
 SELECT evidence._begin_incarnation() IS NOT NULL;
 ROLLBACK;
@@ -98,6 +103,10 @@ UPDATE evidence.audit_log SET summary = 'attack' WHERE actor_id OPERATOR(pg_cata
 UPDATE evidence.audit_export SET purpose = 'attack' WHERE id OPERATOR(pg_catalog.=) :'ready'::pg_catalog.uuid;
 UPDATE evidence.audit_export SET state = 'QUEUED' WHERE id OPERATOR(pg_catalog.=) :'ready'::pg_catalog.uuid;
 DELETE FROM evidence.background_job WHERE export_id OPERATOR(pg_catalog.=) :'ready'::pg_catalog.uuid;
+UPDATE evidence.audit_delivery SET attempts = 1 WHERE audit_id OPERATOR(pg_catalog.=) -1;
+DELETE FROM evidence.audit_delivery WHERE audit_id OPERATOR(pg_catalog.=) -1;
 SELECT evidence._stamp_audit_row();
+SELECT evidence._promise_shipping();
+SELECT evidence._guard_delivery();
 SELECT evidence._refuse_change();
 SELECT evidence._guard_fact();
