@@ -240,7 +240,7 @@ SELECT state, attempts, sink FROM evidence.audit_delivery WHERE audit_id = :id;
 SELECT DISTINCT name, kind FROM evidence.metrics ORDER BY 1;
 SELECT count(*) AS unfit FROM evidence.metrics
  WHERE name !~ '^[a-z][a-z0-9_]*$' OR (kind = 'counter') <> (name ~ '_total$') OR jsonb_typeof(labels) <> 'object' OR value IS NULL OR help = '';
-SELECT lane, state, depth FROM evidence.queue_health WHERE lane <> 'shipping' ORDER BY lane;
+SELECT lane, (depth = 0) = (state = 'idle') AS depth_fits FROM evidence.queue_health WHERE lane <> 'shipping' ORDER BY lane;
 
 ALTER SYSTEM RESET pg_evidence.ship;
 SELECT pg_reload_conf() AS reloaded \gset
