@@ -26,7 +26,7 @@
 #include "base/settings.h"
 #include "process/periodic.h"
 
-#define RESTART_MS 5000
+#define RESTART_MS 2000
 
 /* What the launcher tells it; copied into the registration. */
 typedef struct PeriodicArguments

@@ -209,9 +209,11 @@ run_batch(Batch *batch)
 		return false;
 	batch->claimed = ev_shipping_claim(&batch->after, batch->started_at,
 									   ev_ship_batch, ship_row, batch);
-	ev_pause_at("shipping");
+	if (batch->begun)
+		ev_pause_at("shipping");
 	finish_sink(batch);
-	ev_pause_at("shipped");
+	if (batch->begun)
+		ev_pause_at("shipped");
 	if (batch->naccepted > 0)
 		ev_shipping_sent(batch->accepted, batch->naccepted,
 						 batch->sink->name, ev_clock_now());
@@ -224,11 +226,13 @@ run_batch(Batch *batch)
 		sum.batches++;
 		write_pass(batch, &sum);
 	}
-	ev_pause_at("sending");
+	if (batch->begun)
+		ev_pause_at("sending");
 	ev_transaction_commit(batch->transaction);
 	*batch->pass = sum;
 	ev_lane_count(EV_LANE_SHIPPER, batch->naccepted, deferred, stuck);
-	ev_pause_at("sent");
+	if (batch->begun)
+		ev_pause_at("sent");
 
 	if (batch->cannot_begin)
 	{

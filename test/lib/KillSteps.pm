@@ -224,6 +224,12 @@ my @phases = (
 			'INSERT export_event', 'removing', @end
 		]
 	},
+	# test/t/130_shipping.pl kills the shipper at each of these.
+	{
+		name => 'ship',
+		process => 'shipper',
+		steps => [ 'begun', 'shipping', 'shipped', 'sending', 'sent' ]
+	},
 	{ name => 'server', process => 'all', steps => [ 'half-read', 'completed' ] }
 );
 
