@@ -79,7 +79,8 @@ ev_shipping_unite(const EvDelivered *row)
 		"        next_attempt_at = excluded.next_attempt_at,"
 		"        last_error = excluded.last_error,"
 		"        sink = excluded.sink, sent_at = excluded.sent_at"
-		"  WHERE d.state = 'pending' AND excluded.state = 'sent'"
+		"  WHERE d.state = 'pending' AND"
+		"        (excluded.state = 'sent' OR excluded.attempts > d.attempts)"
 	};
 	EvParameters p = {0};
 
