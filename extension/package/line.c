@@ -8,12 +8,14 @@
  * replacement characters.  Nothing is cut.
  *
  * A field that is JSON itself is searched as a text first, where a rule sees
- * a key beside its value.  Only if it finds something is the field taken
- * apart, and each value replaced on its own, since a mark in the middle of
- * the text could leave something that is no JSON.
+ * a key beside its value.  Only if it finds something, or if escapes could
+ * hide something from it, is the field taken apart, and each value replaced on
+ * its own, since a mark in the middle of the text could leave something that
+ * is no JSON.
  *
  *-------------------------------------------------------------------------
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "csv.h"
@@ -36,6 +38,9 @@ static bool put_key(EvLine *line, const char *key, size_t length,
 					EvError *error);
 static bool put_value(EvLine *line, const char *key, size_t key_length,
 					  const char *value, size_t length, EvError *error);
+static bool clean_string(EvLine *line, const char **string, size_t *length,
+						 EvError *error);
+static bool decode(EvBuffer *out, const char *string, size_t length);
 static bool is_value(const char *text, size_t length);
 static bool put_mark(EvLine *line);
 static bool no_memory(EvError *error);
@@ -115,7 +120,8 @@ ev_line_json(EvLine *line, const char *name, const char *text, size_t length,
 	if (line->redactor != NULL)
 		found = ev_redactor_apply(line->redactor, text, length,
 								  &line->redacted, error);
-	if (found > 0)
+	if (found > 0 || (found == 0 && line->redactor != NULL &&
+					  memchr(text, '\\', length) != NULL))
 	{
 		if (!rewrite(line, text, length, error))
 			return false;
@@ -158,6 +164,7 @@ ev_line_free(EvLine *line)
 	ev_buffer_free(&line->redacted);
 	ev_buffer_free(&line->rewritten);
 	ev_buffer_free(&line->pair);
+	ev_buffer_free(&line->decoded);
 }
 
 /*
@@ -257,9 +264,12 @@ token_length(const char *json, size_t length)
 static bool
 put_key(EvLine *line, const char *key, size_t length, EvError *error)
 {
-	int			found = ev_redactor_apply(line->redactor, key, length,
-										  &line->redacted, error);
+	int			found;
 
+	if (!clean_string(line, &key, &length, error))
+		return false;
+	found = ev_redactor_apply(line->redactor, key, length, &line->redacted,
+							  error);
 	if (found < 0)
 		return false;
 	if (found > 0 && !is_value(line->redacted.data, line->redacted.length))
@@ -284,6 +294,8 @@ put_value(EvLine *line, const char *key, size_t key_length,
 	size_t		prefix = key_length + strlen(COLON);
 	int			found;
 
+	if (!clean_string(line, &value, &length, error))
+		return false;
 	ev_buffer_reset(&line->pair);
 	if (!ev_buffer_append(&line->pair, key, key_length) ||
 		!ev_buffer_append_string(&line->pair, COLON) ||
@@ -305,6 +317,75 @@ put_value(EvLine *line, const char *key, size_t key_length,
 								line->redacted.length - prefix) ||
 			no_memory(error);
 	return put_mark(line) || no_memory(error);
+}
+
+/*
+ * Escapes stand in the way of rules that look for line feeds or quotes, so a
+ * string that has any is searched as what it means, and written anew if there
+ * was something.
+ */
+static bool
+clean_string(EvLine *line, const char **string, size_t *length,
+			 EvError *error)
+{
+	EvJson		json;
+	int			found;
+
+	if ((*string)[0] != '"' || memchr(*string, '\\', *length) == NULL)
+		return true;
+	if (!decode(&line->decoded, *string + 1, *length - 2))
+		return no_memory(error);
+	found = ev_redactor_apply(line->redactor, line->decoded.data,
+							  line->decoded.length, &line->redacted, error);
+	if (found <= 0)
+		return found == 0;
+	ev_buffer_reset(&line->decoded);
+	ev_json_start_plain(&json, &line->decoded);
+	ev_json_string_n(&json, line->redacted.data, line->redacted.length);
+	if (!ev_json_finish(&json))
+		return no_memory(error);
+	*string = line->decoded.data;
+	*length = line->decoded.length;
+	return true;
+}
+
+/*
+ * The server escapes quotes, backslashes and control characters, and nothing
+ * above them.
+ */
+static bool
+decode(EvBuffer *out, const char *string, size_t length)
+{
+	const char *letters = "bfnrt";
+	const char *controls = "\b\f\n\r\t";
+	size_t		i;
+
+	ev_buffer_reset(out);
+	if (!ev_buffer_reserve(out, length))
+		return false;
+	for (i = 0; i < length; i++)
+	{
+		char		c = string[i];
+		const char *letter;
+		unsigned	code;
+
+		if (c == '\\' && i + 1 < length)
+		{
+			c = string[++i];
+			letter = strchr(letters, c);
+			if (letter != NULL)
+				c = controls[letter - letters];
+			else if (c == 'u' && i + 4 < length &&
+					 sscanf(string + i + 1, "%4x", &code) == 1 && code < 0x80)
+			{
+				c = (char) code;
+				i += 4;
+			}
+		}
+		if (!ev_buffer_append_byte(out, c))
+			return false;
+	}
+	return true;
 }
 
 /*

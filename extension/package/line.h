@@ -28,6 +28,7 @@ typedef struct EvLine
 	EvBuffer	redacted;
 	EvBuffer	rewritten;
 	EvBuffer	pair;
+	EvBuffer	decoded;
 } EvLine;
 
 /*
