@@ -15,7 +15,9 @@
  *
  * The store checks each part against its digest.  Whether the parts together
  * are the archive is checked here before they are put together, unless some
- * come from an earlier attempt, of the same immutable bytes.
+ * come from an earlier attempt, of the same immutable bytes.  Where the store
+ * tells the digest of a part that it has, it is held against the archive, and
+ * a part that somebody has replaced is sent again.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,6 +41,7 @@ typedef struct Parts
 } Parts;
 
 static bool resume(Parts *parts, EvS3Result *result);
+static bool check_part(Parts *parts, EvS3Part *part);
 static bool begin(Parts *parts, EvS3Result *result);
 static bool send_parts(Parts *parts, EvS3Result *result);
 static bool complete(Parts *parts, EvS3Result *result);
@@ -131,6 +134,7 @@ resume(Parts *parts, EvS3Result *result)
 {
 	EvWork	   *work = parts->work;
 	const char *id = work->item.multipart_id;
+	int			i;
 
 	if (!ev_work_step(work, "list-parts"))
 		return false;
@@ -143,6 +147,34 @@ resume(Parts *parts, EvS3Result *result)
 	if (parts->misfit)
 		return discard(parts, id);
 	snprintf(parts->id, sizeof(parts->id), "%s", id);
+	for (i = 0; i < parts->count; i++)
+	{
+		if (parts->parts[i].number != 0 && parts->parts[i].sha256[0] != '\0' &&
+			!check_part(parts, &parts->parts[i]))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Is a part whose digest the store tells the one of the archive?  Another one
+ * counts as missing, since a part that is sent again takes its place.
+ */
+static bool
+check_part(Parts *parts, EvS3Part *part)
+{
+	EvWork	   *work = parts->work;
+	char		sha256[EV_SHA256_HEX];
+
+	if (!ev_work_step(work, "check-part"))
+		return false;
+	if (ev_archive_source_digest(parts->source,
+								 (part->number - 1) * parts->size,
+								 part->length, sha256,
+								 &work->failure) != EV_STATUS_OK)
+		return ev_work_ledger(work);
+	if (strcmp(sha256, part->sha256) != 0)
+		memset(part, 0, sizeof(*part));
 	return true;
 }
 
