@@ -27,7 +27,7 @@ ev_pass_write(EvPassRow *row)
 		"UPDATE evidence.pass_log"
 		"   SET finished_at = $2, counts = $3::jsonb, error_code = $4,"
 		"       error_message = $5"
-		" WHERE id = $1"
+		" WHERE id = $1 AND started_at = $6"
 	};
 	EvParameters p = {0};
 
@@ -45,6 +45,8 @@ ev_pass_write(EvPassRow *row)
 	ev_add_text(&p, row->counts);
 	ev_add_text(&p, row->error_code);
 	ev_add_text(&p, row->error_message);
+	if (row->id != 0)
+		ev_add_time(&p, row->started_at);
 	(void) ev_statement_run(row->id == 0 ? &insert : &update, &p);
 	if (row->id == 0)
 		row->id = ev_result_int8(0, 1);

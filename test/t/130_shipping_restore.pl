@@ -77,6 +77,7 @@ my @restores = (
 	[ 'log first', 'pg_restore', '-L', "$folder/log_first.list", "$folder/custom.dump" ],
 	[ 'log last', 'pg_restore', '-L', "$folder/log_last.list", "$folder/custom.dump" ],
 	map { [ "parallel, try $_", 'pg_restore', '-j4', "$folder/custom.dump" ] } 1 .. 3);
+push @restores, [ 'beside a shipper', 'pg_restore', '-a', "$folder/custom.dump" ];
 my $restored = EvidenceNode->new('restored', database => 'copy', ship => 'on', ship_interval => '50ms');
 
 $restored->append_conf('postgresql.conf', "deadlock_timeout = '10ms'\n");
@@ -100,6 +101,13 @@ sub restore
 	$restored->set(ship_file => '/nowhere/audit.jsonl');
 	$restored->safe_psql('postgres', 'DROP DATABASE IF EXISTS copy WITH (FORCE)');
 	$restored->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE template0');
+	# A shipper that has written down a pass already is no hindrance either.
+	if ($form eq 'beside a shipper')
+	{
+		$copy->('CREATE EXTENSION pg_evidence');
+		$restored->poll_query_until('copy', "SELECT count(*) > 0 FROM evidence.pass_log WHERE kind = 'ship'")
+		  or die 'timed out waiting for a pass';
+	}
 	my ($out, $err) = run_command(
 		[
 			$program,
