@@ -47,6 +47,8 @@ SELECT row_number() OVER () AS n, name, replace(statement, '$foreign', :'foreign
     ('ship_audit_records', $$CALL evidence.ship_audit_records('2020-03-01', NULL, 0)$$),
     ('see shipping', $$SELECT count(*) FROM evidence.audit_delivery$$),
     ('see health', $$SELECT count(*) FROM evidence.queue_health, evidence.metrics$$),
+    ('retry', $$SELECT evidence.retry_audit_export('$foreign', 'matrix')$$),
+    ('recreate', $$SELECT evidence.recreate_audit_export('$foreign', 'matrix')$$),
     ('adopt', $$SELECT evidence.adopt_instance('matrix')$$),
     ('grant capability', $$SELECT evidence.grant_capability('regress_nobody', 'writer')$$),
     ('revoke capability', $$SELECT evidence.revoke_capability('regress_writer', 'writer')$$),

@@ -22,27 +22,22 @@
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "miscadmin.h"
-#include "storage/proc.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/timestamp.h"
 
+#include "api/admission.h"
 #include "api/call.h"
 #include "api/filters.h"
 #include "base/clock.h"
 #include "base/errors.h"
 #include "base/settings.h"
 #include "ledger/audit.h"
-#include "ledger/guard.h"
 #include "ledger/instance.h"
 #include "ledger/ruleset.h"
 #include "package/manifest.h"
 #include "process/producer.h"
 #include "process/wakeup.h"
-
-/* No request waits longer for another one. */
-#define LOCK_TIMEOUT_MS 5000
 
 #define KEY_LIMIT 200
 
@@ -54,10 +49,8 @@ static void choose_columns(FunctionCallInfo fcinfo, const EvSource *source,
 						   EvContract *contract);
 static void pin_rules(EvContract *contract);
 static char *digest_request(const EvContract *contract);
-static void limit_lock_waits(void);
 static bool find_earlier(const EvContract *contract, const char *key,
 						 pg_uuid_t *id);
-static void check_quota(const EvContract *contract);
 
 PG_FUNCTION_INFO_V1(ev_sql_request_audit_export);
 
@@ -102,23 +95,14 @@ ev_sql_request_audit_export(PG_FUNCTION_ARGS)
 	contract.requested_by = call.role;
 	contract.session_role = call.session_role;
 
-	limit_lock_waits();
-	watermark = ev_guard_share_source(contract.source);
-	ev_guard_touch_requester(contract.requested_by);
+	watermark = ev_admission_lock(&contract);
 
 	if (key == NULL || !find_earlier(&contract, key, id))
 	{
-		if (contract.start_at < watermark)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("range begins below %s, where records have been retired",
-							timestamptz_to_str(watermark)),
-					 errhint("Request a range that begins at that time or later.")));
-		check_quota(&contract);
-
+		ev_admission_check(&contract, watermark);
 		contract.requested_at = ev_clock_now();
 		ev_export_pin_snapshot(&contract);
-		ev_export_insert(&contract, key);
+		ev_export_insert(&contract, key, NULL);
 		ev_audit_append_action("audit_export.request", call.role,
 							   call.session_role,
 							   "audit_export", ev_export_id_text(&contract.export_id),
@@ -266,23 +250,6 @@ digest_request(const EvContract *contract)
 	return hex;
 }
 
-/*
- * A caller that stays in its transaction holds up other requests of the same
- * role; they get 55P03 instead of waiting for ever.  A shorter limit of the
- * caller stays.  Undone when the call ends.
- */
-static void
-limit_lock_waits(void)
-{
-	char		value[32];
-
-	if (LockTimeout > 0 && LockTimeout <= LOCK_TIMEOUT_MS)
-		return;
-	snprintf(value, sizeof(value), "%dms", LOCK_TIMEOUT_MS);
-	(void) set_config_option("lock_timeout", value, PGC_USERSET,
-							 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-}
-
 static bool
 find_earlier(const EvContract *contract, const char *key, pg_uuid_t *id)
 {
@@ -298,17 +265,4 @@ find_earlier(const EvContract *contract, const char *key, pg_uuid_t *id)
 						   ev_export_id_text(id)),
 				 errhint("Repeat that request unchanged to get its id, or use a new key.")));
 	return true;
-}
-
-static void
-check_quota(const EvContract *contract)
-{
-	int64		active = ev_export_count_active(contract->requested_by);
-
-	if (active >= ev_max_active_per_requester)
-		ereport(ERROR,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("role \"%s\" has " INT64_FORMAT " unfinished exports, no more are allowed",
-						contract->requested_by, active),
-				 errhint("Wait for one to finish or cancel one; the limit is pg_evidence.max_active_per_requester.")));
 }

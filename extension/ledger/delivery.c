@@ -129,7 +129,9 @@ ev_delivery_claim(const char *uploader, const char *actor, const char *bucket,
 		"         coalesce(u.archive_token, e.archive_token) AS archive_token,"
 		"         coalesce(u.object_key, $4 || e.id || '/attempts/'"
 		"                  || e.archive_token || '.zip') AS object_key,"
-		"         coalesce(e.object_version, u.object_version)"
+		/* The export's own version is that of its newest generation. */
+		"         coalesce(CASE WHEN e.generation = c.generation"
+		"           THEN e.object_version END, u.object_version)"
 		"           AS object_version,"
 		"         u.multipart_id, u.token IS NOT NULL AS look_up,"
 		"         e.archive_bytes, e.archive_chunks, e.archive_sha256"

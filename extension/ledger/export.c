@@ -152,7 +152,8 @@ ev_export_count_active(const char *requested_by)
 }
 
 void
-ev_export_insert(EvContract *contract, const char *key)
+ev_export_insert(EvContract *contract, const char *key,
+				 const EvOrigin *origin)
 {
 	static EvStatement insert = {
 		"WITH export AS ("
@@ -161,30 +162,37 @@ ev_export_insert(EvContract *contract, const char *key)
 		"         policy_version, redaction, ruleset_version, ruleset_sha256,"
 		"         request_digest, idempotency_key, consistency, snapshot_at,"
 		"         snapshot, request_xid, system_identifier, incarnation,"
-		"         requested_by, session_role, requested_at)"
+		"         requested_by, session_role, requested_at, recreated_from)"
 		"  VALUES (gen_random_uuid(), 'QUEUED', $1, $2, $3, $4, $5, $6, $7, $8,"
 		"         $9, $10, $11, $12, $13, $14, $15, $16::pg_snapshot, $17,"
-		"         $18, $19, $20, $21, $22)"
-		"  RETURNING id, state, version, requested_at"
+		"         $18, $19, $20, $21, $22, $23)"
+		"  RETURNING id, state, version"
 		"), job AS ("
 		"  INSERT INTO evidence.background_job (export_id, state,"
 		"         next_attempt_at, created_at)"
-		"  SELECT id, 'QUEUED', requested_at, requested_at FROM export"
+		"  SELECT id, 'QUEUED', $24, $24 FROM export"
 		"  RETURNING id, export_id, state"
 		"), event AS ("
 		"  INSERT INTO evidence.outbox_event (kind, export_id, job_id,"
 		"         generation, state, next_attempt_at, created_at)"
-		"  SELECT 'audit_export.generate', job.export_id, job.id, 1, 'PENDING',"
-		"         export.requested_at, export.requested_at"
-		"    FROM job JOIN export ON export.id = job.export_id"
+		"  SELECT 'audit_export.generate', export_id, id, 1, 'PENDING', $24, $24"
+		"    FROM job"
 		"  RETURNING state"
 		"), history AS ("
 		"  INSERT INTO evidence.export_event (at, export_id, event, to_state,"
-		"         version, actor, session_role, detail)"
-		"  SELECT export.requested_at, export.id, 'requested', 'QUEUED',"
-		"         export.version, $20, $21,"
-		"         jsonb_build_object('job', job.id, 'digest', $12::text)"
+		"         version, actor, session_role, reason, detail)"
+		"  SELECT $24, export.id,"
+		"         CASE WHEN $23 IS NULL THEN 'requested' ELSE 'recreated' END,"
+		"         'QUEUED', export.version, $25, $26, $27,"
+		"         jsonb_strip_nulls(jsonb_build_object('job', job.id,"
+		"           'digest', $12::text, 'from', $23))"
 		"    FROM export JOIN job ON export.id = job.export_id"
+		"  UNION ALL"
+		/* The earlier export's own history leads on to this one. */
+		"  SELECT $24, e.id, 'recreated', NULL, e.version, $25, $26, $27,"
+		"         jsonb_build_object('to', export.id)"
+		"    FROM export CROSS JOIN evidence.audit_export AS e"
+		"   WHERE e.id = $23"
 		")"
 		"SELECT export.id, export.state, job.state, event.state"
 		"  FROM export, job, event"
@@ -215,11 +223,47 @@ ev_export_insert(EvContract *contract, const char *key)
 	ev_add_text(&p, contract->requested_by);
 	ev_add_text(&p, contract->session_role);
 	ev_add_time(&p, contract->requested_at);
-	(void) ev_statement_run(&insert, &p);
+	ev_add_uuid(&p, origin ? &origin->from : NULL);
+	ev_add_time(&p, origin ? ev_clock_now() : contract->requested_at);
+	ev_add_text(&p, origin ? origin->actor : contract->requested_by);
+	ev_add_text(&p, origin ? origin->session_role : contract->session_role);
+	ev_add_text(&p, origin ? origin->reason : NULL);
+	/* An earlier export may be younger than the transaction's snapshot. */
+	if (origin)
+		(void) ev_statement_run_latest(&insert, &p);
+	else
+		(void) ev_statement_run(&insert, &p);
 	(void) ev_result_uuid(0, 1, &contract->export_id);
 	require_legal(&contract->export_id, ev_result_text(0, 2),
 				  ev_result_text(0, 3), ev_result_text(0, 4));
 	ev_statements_end();
+}
+
+bool
+ev_export_find_recreation(const pg_uuid_t *id, pg_uuid_t *recreation,
+						  char **state)
+{
+	static EvStatement find = {
+		"SELECT id, state FROM evidence.audit_export"
+		" WHERE recreated_from = $1"
+		"   AND (state IN ('QUEUED', 'PROCESSING', 'STAGED')"
+		"        OR (state = 'READY' AND expires_at > $2))"
+		" LIMIT 1"
+	};
+	EvParameters p = {0};
+	bool		found;
+
+	ev_statements_begin();
+	ev_add_uuid(&p, id);
+	ev_add_time(&p, ev_clock_now());
+	found = ev_statement_run_latest(&find, &p) == 1;
+	if (found)
+	{
+		(void) ev_result_uuid(0, 1, recreation);
+		*state = ev_result_text(0, 2);
+	}
+	ev_statements_end();
+	return found;
 }
 
 bool
@@ -241,7 +285,7 @@ ev_export_load_contract(const pg_uuid_t *id, EvContract *contract)
 
 	ev_statements_begin();
 	ev_add_uuid(&p, id);
-	found = ev_statement_run(&load, &p) == 1;
+	found = ev_statement_run_latest(&load, &p) == 1;
 	if (found)
 		read_contract(contract);
 	ev_statements_end();

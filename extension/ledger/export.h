@@ -43,6 +43,15 @@ typedef struct EvContract
 	TimestampTz requested_at;
 } EvContract;
 
+/* Who makes an export anew from the contract of an earlier one, and why. */
+typedef struct EvOrigin
+{
+	pg_uuid_t	from;
+	const char *actor;
+	const char *session_role;
+	const char *reason;
+} EvOrigin;
+
 /* How an export stands, for whoever must decide about it. */
 typedef struct EvExportStatus
 {
@@ -101,9 +110,17 @@ extern int64 ev_export_count_active(const char *requested_by);
 
 /*
  * Write export, job, outbox event and the first history row, in the caller's
- * transaction; sets contract->export_id.
+ * transaction; sets contract->export_id.  origin is NULL for a request.
  */
-extern void ev_export_insert(EvContract *contract, const char *key);
+extern void ev_export_insert(EvContract *contract, const char *key,
+							 const EvOrigin *origin);
+
+/*
+ * Is there a recreation of this export that is unfinished or can be
+ * downloaded?
+ */
+extern bool ev_export_find_recreation(const pg_uuid_t *id,
+									  pg_uuid_t *recreation, char **state);
 
 /* False if there is no such export. */
 extern bool ev_export_load_contract(const pg_uuid_t *id, EvContract *contract);

@@ -78,8 +78,10 @@ ev_job_list_due(int64 *jobs, int places)
 	static EvStatement due = {
 		"SELECT j.id"
 		"  FROM evidence.background_job AS j"
+		"  JOIN evidence.audit_export AS e ON e.id = j.export_id"
 		"  JOIN evidence.outbox_event AS o ON o.job_id = j.id"
 		"   AND o.kind = 'audit_export.generate' AND o.state = 'DELIVERED'"
+		"   AND o.generation = e.generation"
 		" WHERE j.state = 'QUEUED' AND j.next_attempt_at <= $1"
 		" ORDER BY j.next_attempt_at, j.id"
 		" LIMIT greatest(0, $2 - (SELECT count(*)"

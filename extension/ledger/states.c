@@ -8,9 +8,10 @@
  * some combinations make sense together: a READY export whose job still runs
  * would mean that two workers believe they own it (requirements S1.17, S3.22).
  *
- * A retry is a move like any other: PROCESSING back to QUEUED.  EXPIRED,
- * REVOKED and CANCELLED are final, so a late message can never bring an
- * export back.
+ * A retry is a move like any other: PROCESSING back to QUEUED.  FAILED can be
+ * left by an operator only, with a new generation, so that whatever an older
+ * one still sends changes nothing.  EXPIRED, REVOKED and CANCELLED are final,
+ * so a late message can never bring an export back.
  *
  * A job has SUCCEEDED once the archive is made.  If that archive never gets
  * into the object store, or is cancelled on its way, the job shares the
@@ -37,6 +38,7 @@ const EvMove ev_moves[] = {
 	{EV_FACT_EXPORT, "STAGED", "CANCELLED"},
 	{EV_FACT_EXPORT, "READY", "EXPIRED"},
 	{EV_FACT_EXPORT, "READY", "REVOKED"},
+	{EV_FACT_EXPORT, "FAILED", "QUEUED"},
 
 	{EV_FACT_JOB, "QUEUED", "RUNNING"},
 	{EV_FACT_JOB, "QUEUED", "FAILED"},
@@ -47,6 +49,7 @@ const EvMove ev_moves[] = {
 	{EV_FACT_JOB, "RUNNING", "CANCELLED"},
 	{EV_FACT_JOB, "SUCCEEDED", "FAILED"},
 	{EV_FACT_JOB, "SUCCEEDED", "CANCELLED"},
+	{EV_FACT_JOB, "FAILED", "QUEUED"},
 
 	{EV_FACT_OUTBOX, "PENDING", "DELIVERED"},
 	{EV_FACT_OUTBOX, "PENDING", "DEAD"},

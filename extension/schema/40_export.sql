@@ -33,6 +33,7 @@ CREATE TABLE evidence.audit_export (
     requested_by      text NOT NULL,
     session_role      text NOT NULL,
     requested_at      timestamptz NOT NULL,
+    recreated_from    uuid,
     -- The run.
     attempt_token     uuid,
     record_count      bigint CHECK (record_count >= 0),
@@ -60,6 +61,7 @@ CREATE TABLE evidence.audit_export (
     locked_until      timestamptz,
     legal_hold        boolean,
     CONSTRAINT audit_export_range CHECK (start_at < end_at),
+    CONSTRAINT audit_export_recreated CHECK (recreated_from <> id),
     CONSTRAINT audit_export_attempt CHECK ((state = 'PROCESSING') = (attempt_token IS NOT NULL)),
     CONSTRAINT audit_export_archive CHECK (
         CASE WHEN state IN ('READY', 'EXPIRED', 'REVOKED')
@@ -88,6 +90,7 @@ CREATE INDEX audit_export_active ON evidence.audit_export (requested_by)
     WHERE state IN ('QUEUED', 'PROCESSING', 'STAGED');
 CREATE INDEX audit_export_expiry ON evidence.audit_export (expires_at) WHERE state = 'READY';
 CREATE INDEX audit_export_staged ON evidence.audit_export (staged_at) WHERE state = 'STAGED';
+CREATE INDEX audit_export_recreated ON evidence.audit_export (recreated_from) WHERE recreated_from IS NOT NULL;
 CREATE INDEX audit_export_object ON evidence.audit_export (object_bucket) WHERE object_bucket IS NOT NULL;
 COMMENT ON TABLE evidence.audit_export IS
     'Fact 1: one export, its immutable contract, its state and its selected archive.';
@@ -117,6 +120,7 @@ COMMENT ON COLUMN evidence.audit_export.incarnation IS 'Contract: the incarnatio
 COMMENT ON COLUMN evidence.audit_export.requested_by IS 'Role that asked (current_user), kept as text because the role may be dropped.';
 COMMENT ON COLUMN evidence.audit_export.session_role IS 'Role that was logged in (session_user).';
 COMMENT ON COLUMN evidence.audit_export.requested_at IS 'When.';
+COMMENT ON COLUMN evidence.audit_export.recreated_from IS 'The export whose contract this one has, if recreate_audit_export() made it.';
 COMMENT ON COLUMN evidence.audit_export.attempt_token IS 'The attempt that owns the export while it is PROCESSING.';
 COMMENT ON COLUMN evidence.audit_export.record_count IS 'Rows exported, or found when they were too many.';
 COMMENT ON COLUMN evidence.audit_export.error_code IS 'SQLSTATE of the last failure.';
@@ -165,7 +169,7 @@ COMMENT ON COLUMN evidence.background_job.id IS 'Deterministic key of the delive
 COMMENT ON COLUMN evidence.background_job.export_id IS 'The export it makes.';
 COMMENT ON COLUMN evidence.background_job.state IS 'See _state_moves().';
 COMMENT ON COLUMN evidence.background_job.version IS 'Raised by one with every change of state.';
-COMMENT ON COLUMN evidence.background_job.attempts IS 'Attempts that began and were not given back; compared with pg_evidence.max_attempts.';
+COMMENT ON COLUMN evidence.background_job.attempts IS 'Attempts of this generation that began and were not given back; compared with pg_evidence.max_attempts.';
 COMMENT ON COLUMN evidence.background_job.deferrals IS 'Attempts that were given back through no fault of the job.';
 COMMENT ON COLUMN evidence.background_job.attempt_token IS 'The attempt that owns the job while it is RUNNING.';
 COMMENT ON COLUMN evidence.background_job.next_attempt_at IS 'Not to be claimed before.';
@@ -312,7 +316,7 @@ COMMENT ON TABLE evidence.export_event IS
 COMMENT ON COLUMN evidence.export_event.id IS 'Order of the events.';
 COMMENT ON COLUMN evidence.export_event.at IS 'When.';
 COMMENT ON COLUMN evidence.export_event.export_id IS 'The export.';
-COMMENT ON COLUMN evidence.export_event.event IS 'requested, claimed, retried, deferred, staged, ready, failed, cancelled, stopped, download_granted, download_opened, revoked, expired, object_removed, requeued, adopted.';
+COMMENT ON COLUMN evidence.export_event.event IS 'requested, claimed, retried, deferred, staged, ready, failed, cancelled, stopped, download_granted, download_opened, revoked, expired, object_removed, requeued, reopened, recreated, adopted.';
 COMMENT ON COLUMN evidence.export_event.from_state IS 'State before, if it changed.';
 COMMENT ON COLUMN evidence.export_event.to_state IS 'State after, if it changed.';
 COMMENT ON COLUMN evidence.export_event.version IS 'Version of the export after the event.';

@@ -388,6 +388,8 @@ SQL
 		locate_download => "SELECT evidence.locate_download('bait')",
 		record_download => "SELECT evidence.record_download('bait', 1, repeat('a', 64))",
 		requeue_outbox_event => "SELECT evidence.requeue_outbox_event(1, 'bait')",
+		retry_audit_export => "SELECT evidence.retry_audit_export('$ready', 'bait')",
+		recreate_audit_export => "SELECT evidence.recreate_audit_export('$ready', 'bait')",
 		adopt_instance => "SELECT evidence.adopt_instance('bait')");
 	my @entries = grep { !/^_|^evidence_version$/ } @functions;
 

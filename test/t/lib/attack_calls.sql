@@ -57,6 +57,10 @@ SELECT evidence.record_reconciliation('bucket', 'attack', '2026-01-01 00:00+00',
 SELECT bucket FROM evidence.locate_download(:'granted');
 SELECT evidence.record_download(:'granted', 1, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa');
 SELECT evidence.requeue_outbox_event(-1, 'attack');
+\echo recover
+\warn recover
+SELECT evidence.retry_audit_export(:'own', 'attack');
+SELECT evidence.recreate_audit_export(:'own', 'attack') OPERATOR(pg_catalog.<>) :'own'::pg_catalog.uuid AS recreated;
 \echo write
 \warn write
 SELECT evidence.record_audit_event('attack.write', 'mallory', source => '192.0.2.1', metadata => '{"a": 1}') OPERATOR(pg_catalog.>) 0 AS written;
