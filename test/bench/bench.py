@@ -24,6 +24,7 @@ import reading
 import report
 import scale
 import server
+import shipping
 import stopping
 import store
 import taking
@@ -37,6 +38,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 MEASUREMENTS = {
     "record": writing.record,
     "request": writing.request,
+    "writers": shipping.writers,
     "claim": waking.claim,
     "archive": archive.archive,
     "chain": reading.chain,
@@ -45,6 +47,7 @@ MEASUREMENTS = {
     "stop": stopping.stop,
     "fetch": taking.fetch,
     "verify": taking.verify,
+    "ship": shipping.ship,
     "upload": delivering.upload,
     "uploads": delivering.uploads,
     "download": delivering.fetch_object,

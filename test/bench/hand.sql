@@ -9,6 +9,7 @@ CREATE TABLE hand.audit_export (LIKE evidence.audit_export INCLUDING ALL);
 CREATE TABLE hand.background_job (LIKE evidence.background_job INCLUDING ALL);
 CREATE TABLE hand.outbox_event (LIKE evidence.outbox_event INCLUDING ALL);
 CREATE TABLE hand.export_event (LIKE evidence.export_event INCLUDING ALL);
+CREATE TABLE hand.audit_delivery (LIKE evidence.audit_delivery INCLUDING ALL);
 
 -- The five INSERTs of hand_request.sql in one call.
 CREATE FUNCTION hand.request() RETURNS uuid LANGUAGE plpgsql AS $$

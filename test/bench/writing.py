@@ -30,17 +30,25 @@ WARM_UP = 20
 REQUESTS = 100
 
 
+def make_writer(bench):
+    """A role that records events, once; returns pgbench's script for it."""
+    target = bench.server()
+    if target.query("SELECT to_regrole('bench_writer') IS NULL") == "t":
+        target.query("CREATE ROLE bench_writer LOGIN")
+        target.query("SELECT evidence.grant_capability("
+                     "'bench_writer', 'writer')")
+    script = bench.scratch / "record.sql"
+    script.write_text(EVENT_NUMBER + "SELECT evidence.record_audit_event("
+                      f"{EVENT_VALUES});\n")
+    return script
+
+
 def record(bench):
     target = bench.server()
     make_hand_tables(bench)
-    target.query("CREATE ROLE bench_writer LOGIN")
-    target.query("SELECT evidence.grant_capability("
-                 "'bench_writer', 'writer')")
+    ours = make_writer(bench)
     target.query("GRANT USAGE ON SCHEMA hand TO bench_writer")
     target.query("GRANT INSERT ON hand.audit_log TO bench_writer")
-    ours = bench.scratch / "record.sql"
-    ours.write_text(EVENT_NUMBER + "SELECT evidence.record_audit_event("
-                    f"{EVENT_VALUES});\n")
     rival = bench.scratch / "insert.sql"
     rival.write_text(EVENT_NUMBER + "INSERT INTO hand.audit_log"
                      f" ({EVENT_NAMES}) VALUES ({EVENT_VALUES});\n")
