@@ -15,8 +15,8 @@
  *
  * The pass goes through the rows once, see ledger/shipping.c.  It ends when
  * nothing is left, when the sink cannot take anything, when the process is
- * told to stop, and after PASS_LIMIT_MS in any case, so that what it did is
- * told from time to time.
+ * told to stop, and, but for a CALL, after PASS_LIMIT_MS: the next one finds
+ * what was committed behind its back.
  *
  * Two processes may make passes at once: they never see each other's rows.
  *
@@ -241,7 +241,7 @@ run_batch(Batch *batch)
 			   EV_PASS_BROKEN, "58030", batch->reason);
 		return false;
 	}
-	if (batch->claimed > 0 &&
+	if (batch->claimed > 0 && !batch->transaction->session &&
 		TimestampDifferenceExceeds(batch->started_at, ev_clock_now(),
 								   PASS_LIMIT_MS))
 	{
