@@ -17,7 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 CASES = [f"C{number:02}" for number in
          (*range(1, 58), *range(60, 67))]
-REQUIREMENTS = ["S1.57", "S3.23", "S3.25", "S3.39", "S3.64", "S3.65", "S3.84"]
+REQUIREMENTS = ["S1.57", "S2.8", "S2.12", "S2.17", "S2.21", "S2.29",
+                "S3.23", "S3.25", "S3.39", "S3.64", "S3.65", "S3.84"]
 
 ROW = re.compile(r"^\| ([CS][\d.]+) \| (.+?) \| (.+) \|$", re.MULTILINE)
 # `file`, or `file` "text"; the text may hold quotes of its own.

@@ -60,7 +60,7 @@ SELECT evidence.requeue_outbox_event(-1, 'attack');
 \echo recover
 \warn recover
 SELECT evidence.retry_audit_export(:'own', 'attack');
-SELECT evidence.recreate_audit_export(:'own', 'attack') OPERATOR(pg_catalog.<>) :'own'::pg_catalog.uuid AS recreated;
+SELECT evidence.cancel_audit_export(evidence.recreate_audit_export(:'own', 'attack'), 'attack') AS recreated;
 \echo write
 \warn write
 SELECT evidence.record_audit_event('attack.write', 'mallory', source => '192.0.2.1', metadata => '{"a": 1}') OPERATOR(pg_catalog.>) 0 AS written;
