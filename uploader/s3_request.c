@@ -227,6 +227,18 @@ on_read(char *buffer, size_t size, size_t count, void *arg)
 }
 
 /*
+ * Once the whole body is on its way the store may have done its work.  That
+ * stays so when libcurl goes back to the start of the body, as newer ones do
+ * when a connection breaks, whether or not they may send it again.
+ */
+static void
+note_body(EvS3Transfer *transfer)
+{
+	if (transfer->given == transfer->request->body_length)
+		transfer->answer.body_sent = true;
+}
+
+/*
  * libcurl wants to begin the body anew.  Without this it would send the rest
  * of it, or give up where it need not (case C51).
  */
@@ -238,6 +250,7 @@ on_seek(void *arg, curl_off_t offset, int origin)
 	if (origin != SEEK_SET ||
 		!transfer->source->seek(transfer->source->arg, offset))
 		return CURL_SEEKFUNC_FAIL;
+	note_body(transfer);
 	transfer->given = offset;
 	return CURL_SEEKFUNC_OK;
 }
@@ -588,7 +601,7 @@ run(EvS3Transfer *transfer)
 
 	answer->writes = transfer->request->writes;
 	answer->subject = transfer->request->subject;
-	answer->body_sent = transfer->given == transfer->request->body_length;
+	note_body(transfer);
 	answer->has_body = transfer->reply->body.length > 0;
 	answer->now = (int64_t) time(NULL);
 	if (answer->transport != CURLE_OK)

@@ -261,14 +261,22 @@ sub test_resending
 	ok($empty->{maybe_done}, 'and nobody knows');
 
 	# Bytes of the body went, then the connection: begun anew from the start.
-	$proxy->clear;
-	$proxy->fault(1, 'PUT', 'partNumber', 'eat', 100_000);
-	begin_upload('fault');
-	my ($part) = (in_proxy('versioning', ',', 'part', 'fault', $upload{fault},
-			1, $large_file, 0, length $large))[-1];
+	# Not if a busy machine let a "100 Continue" through before.
+	my $sent;
 
-	is($proxy->count('PUT', 'partNumber') . " $part->{outcome}",
-		'2 ok', 'a part may be sent again, from its beginning');
+	foreach my $try (1 .. 10)
+	{
+		$proxy->clear;
+		$proxy->fault(1, 'PUT', 'partNumber', 'eat', 100_000);
+		begin_upload('fault');
+		my ($part) = (in_proxy('versioning', ',', 'part', 'fault',
+				$upload{fault}, 1, $large_file, 0, length $large))[-1];
+
+		$sent = $proxy->count('PUT', 'partNumber') . " $part->{outcome}";
+		last if $sent ne '1 unknown';
+		clean_up('fault');
+	}
+	is($sent, '2 ok', 'a part may be sent again, from its beginning');
 	is(outcomes(drive('parts', 'fault', $upload{fault}, ',', 'complete',
 				'fault', $upload{fault})), 'ok ok', 'and is whole');
 	is(state_of('fault'), $large_digest, 'to the byte');
