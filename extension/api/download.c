@@ -369,6 +369,9 @@ open_grant(EvCall *call, const unsigned char *secret_sha256, EvGrant *grant)
 					 errmsg("download grant has expired"),
 					 errhint("Get a new one from evidence.grant_audit_export_download(); the limit is pg_evidence.grant_ttl.")));
 			break;
+		case EV_GRANT_FROZEN:
+			refuse_frozen();
+			break;
 		case EV_GRANT_REVOKED:
 		case EV_GRANT_ARCHIVE_GONE:
 			ereport(ERROR,
@@ -407,6 +410,6 @@ refuse_frozen(void)
 {
 	ereport(ERROR,
 			(errcode(EV_ERRCODE_MISMATCH),
-			 errmsg("downloads of this archive are stopped, since the object store does not have what the ledger says"),
-			 errhint("Table evidence.finding tells what was found. Revoke the export and request it again, or put the object right and run \"pg_evidence reconcile\".")));
+			 errmsg("downloads of this archive are stopped by an open finding"),
+			 errhint("Table evidence.finding tells what was found. An operator's freeze ends with evidence.unfreeze_audit_export(); if the object store is wrong, put it right and run \"pg_evidence reconcile\", or revoke the export and request it again.")));
 }

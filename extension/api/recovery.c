@@ -52,6 +52,7 @@ ev_sql_retry_audit_export(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot retry an export in state %s", status.state),
 				 errhint("Only a FAILED export can be retried; evidence.recreate_audit_export() makes a new one from the contract of one that has ended.")));
+	refuse_recreated(id);
 	ev_admission_check(&contract, watermark);
 	if (!ev_recovery_retry(id, &status, call.role, call.session_role, reason))
 		refuse_changed();

@@ -80,7 +80,10 @@ ev_grant_check(const unsigned char *secret_sha256,
 		"       g.expires_at <= $3, g.revoked_at IS NOT NULL,"
 		"       e.state = 'READY' AND e.expires_at > $3"
 		"         AND e.archive_token = g.archive_token,"
-		"       g.archive_token, e.archive_chunks, e.object_key IS NOT NULL"
+		"       g.archive_token, e.archive_chunks, e.object_key IS NOT NULL,"
+		"       EXISTS (SELECT FROM evidence.finding AS f"
+		"                WHERE f.export_id = e.id AND f.closed_at IS NULL"
+		"                  AND f.severity = 'high')"
 		"  FROM evidence.download_grant AS g"
 		"  JOIN evidence.audit_export AS e ON e.id = g.export_id"
 		" WHERE g.secret_sha256 = $1"
@@ -113,6 +116,8 @@ ev_grant_check(const unsigned char *secret_sha256,
 			answer = EV_GRANT_ARCHIVE_GONE;
 		else if (ev_result_bool(0, 5))
 			answer = EV_GRANT_EXPIRED;
+		else if (ev_result_bool(0, 11))
+			answer = EV_GRANT_FROZEN;
 		else
 			answer = EV_GRANT_OPEN;
 	}

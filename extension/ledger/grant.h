@@ -21,7 +21,8 @@ typedef enum EvGrantAnswer
 	EV_GRANT_UNCOMMITTED,		/* written by this very transaction */
 	EV_GRANT_EXPIRED,			/* the grant's time is over */
 	EV_GRANT_REVOKED,			/* withdrawn */
-	EV_GRANT_ARCHIVE_GONE		/* the archive expired or was revoked */
+	EV_GRANT_ARCHIVE_GONE,		/* the archive expired or was revoked */
+	EV_GRANT_FROZEN				/* an open finding speaks against it */
 } EvGrantAnswer;
 
 typedef struct EvGrant

@@ -316,7 +316,7 @@ COMMENT ON TABLE evidence.export_event IS
 COMMENT ON COLUMN evidence.export_event.id IS 'Order of the events.';
 COMMENT ON COLUMN evidence.export_event.at IS 'When.';
 COMMENT ON COLUMN evidence.export_event.export_id IS 'The export.';
-COMMENT ON COLUMN evidence.export_event.event IS 'requested, claimed, retried, deferred, staged, ready, failed, cancelled, stopped, download_granted, download_opened, revoked, expired, object_removed, requeued, reopened, recreated, adopted.';
+COMMENT ON COLUMN evidence.export_event.event IS 'requested, claimed, retried, deferred, staged, ready, failed, cancelled, stopped, download_granted, download_opened, revoked, expired, object_removed, requeued, reopened, recreated, frozen, unfrozen, filled_in, given_up, adopted.';
 COMMENT ON COLUMN evidence.export_event.from_state IS 'State before, if it changed.';
 COMMENT ON COLUMN evidence.export_event.to_state IS 'State after, if it changed.';
 COMMENT ON COLUMN evidence.export_event.version IS 'Version of the export after the event.';

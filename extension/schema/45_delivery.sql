@@ -74,12 +74,12 @@ CREATE INDEX finding_export ON evidence.finding (export_id) WHERE closed_at IS N
 COMMENT ON TABLE evidence.finding IS
     'What is not as it should be, from the time it was found until it is put right. An open one of severity high stops new download grants for its export.';
 COMMENT ON COLUMN evidence.finding.id IS 'Identity of the finding.';
-COMMENT ON COLUMN evidence.finding.rule IS 'What is wrong: object_missing, object_differs, object_orphan, object_left, object_foreign, multipart_unfinished.';
-COMMENT ON COLUMN evidence.finding.scope IS 'Where it was looked for: bucket and prefix.';
-COMMENT ON COLUMN evidence.finding.subject IS 'What it is about: a key.';
+COMMENT ON COLUMN evidence.finding.rule IS 'What is wrong: object_missing, object_differs, object_orphan, object_left, object_foreign, multipart_unfinished; frozen: an operator stopped the downloads.';
+COMMENT ON COLUMN evidence.finding.scope IS 'Where it was looked for: bucket and prefix, or who spoke: operator.';
+COMMENT ON COLUMN evidence.finding.subject IS 'What it is about: a key, or an export.';
 COMMENT ON COLUMN evidence.finding.export_id IS 'The export it is about, if any.';
 COMMENT ON COLUMN evidence.finding.severity IS 'high: an archive cannot be relied on; low: something was left over.';
-COMMENT ON COLUMN evidence.finding.action IS 'What is proposed: record, revoke, continue or clean.';
+COMMENT ON COLUMN evidence.finding.action IS 'What is proposed: record, revoke, continue, clean or unfreeze.';
 COMMENT ON COLUMN evidence.finding.detail IS 'Numbers and digests.';
 COMMENT ON COLUMN evidence.finding.found_at IS 'When it was first seen.';
 COMMENT ON COLUMN evidence.finding.seen_at IS 'When it was last seen.';

@@ -112,14 +112,16 @@ SELECT format('export %s: %s attempts open in state %s', e.id, count(*), e.state
 UNION ALL
 SELECT format('export %s: %s attempts, %s claims, %s counted and %s given back', j.export_id, tried, claims, j.attempts, j.deferrals)
   FROM evidence.background_job AS j
- CROSS JOIN LATERAL (SELECT count(*) AS tried FROM evidence.attempt AS a WHERE a.job_id = j.id) AS a
+  JOIN evidence.audit_export AS e ON e.id = j.export_id
+ CROSS JOIN LATERAL (SELECT count(*) AS tried, count(*) FILTER (WHERE a.generation = e.generation) AS lately
+                       FROM evidence.attempt AS a WHERE a.job_id = j.id) AS a
  CROSS JOIN LATERAL (SELECT count(*) AS claims FROM evidence.export_event AS v
                       WHERE v.export_id = j.export_id AND v.event = 'claimed') AS v
- WHERE tried <> claims OR tried <> j.attempts + j.deferrals
+ WHERE tried <> claims OR lately <> j.attempts + j.deferrals
 UNION ALL
 SELECT format('export %s: %s attempts succeeded in state %s', e.id, count(a), e.state)
   FROM evidence.audit_export AS e
-  LEFT JOIN evidence.attempt AS a ON a.export_id = e.id AND a.outcome = 'succeeded'
+  LEFT JOIN evidence.attempt AS a ON a.export_id = e.id AND a.outcome = 'succeeded' AND a.generation = e.generation
  WHERE e.state NOT IN ('FAILED', 'CANCELLED') OR e.staged_at IS NULL
  GROUP BY e.id
 HAVING array_agg(a.token) IS DISTINCT FROM ARRAY[e.archive_token]
@@ -129,7 +131,9 @@ SELECT format('export %s is CANCELLED and nobody says that its worker stopped', 
 UNION ALL
 SELECT format('export %s in state %s: %s audit rows "%s", %s expected', e.id, e.state, n, action, expected)
   FROM evidence.audit_export AS e
- CROSS JOIN LATERAL (VALUES ('audit_export.request', 1),
+ CROSS JOIN LATERAL (VALUES ('audit_export.request', (e.recreated_from IS NULL)::int),
+                            ('audit_export.recreate', (e.recreated_from IS NOT NULL)::int),
+                            ('audit_export.retry', e.generation - 1),
                             ('audit_export.cancel', (e.state = 'CANCELLED')::int),
                             ('audit_export.revoke', (e.state = 'REVOKED')::int),
                             ('audit_export.download', (SELECT count(*) FROM evidence.download_grant AS g

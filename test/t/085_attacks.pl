@@ -391,6 +391,18 @@ SQL
 		requeue_outbox_event => "SELECT evidence.requeue_outbox_event(1, 'bait')",
 		retry_audit_export => "SELECT evidence.retry_audit_export('$ready', 'bait')",
 		recreate_audit_export => "SELECT evidence.recreate_audit_export('$ready', 'bait')",
+		freeze_audit_export => "SELECT evidence.freeze_audit_export('$ready', 'bait')",
+		unfreeze_audit_export => "SELECT evidence.unfreeze_audit_export('$ready', 'bait')",
+		fail_audit_export => "SELECT evidence.fail_audit_export('$ready', 'bait')",
+		fill_in_audit_export => "SELECT evidence.fill_in_audit_export('$ready', 'bucket', 'key', 1, 'x', 'bait')",
+		trace_audit_export => "SELECT evidence.trace_audit_export('$ready')",
+		trace_download => 'SELECT evidence.trace_download(1)',
+		recovery_report => "SELECT evidence.recovery_report('2026-01-01')",
+		duplicate_exports => 'SELECT evidence.duplicate_exports()',
+		open_human_case => "SELECT evidence.open_human_case('bait', 'bait', '2999-01-01', 'bait')",
+		recheck_human_case => "SELECT evidence.recheck_human_case(1, '2999-01-01', 'bait')",
+		close_human_case => "SELECT evidence.close_human_case(1, 'bait')",
+		audit_export_dossier => "SELECT evidence.audit_export_dossier('$ready')",
 		adopt_instance => "SELECT evidence.adopt_instance('bait')");
 	my @entries = grep { !/^_|^evidence_version$/ } @functions;
 

@@ -9,6 +9,7 @@
 \set id 00000000-0000-0000-0000-000000000000
 \set late 00000000-0000-0000-0000-000000000000
 \set granted nothing
+\set opened -1
 \echo request
 \warn request
 SELECT evidence.request_audit_export('2026-01-01 00:00+00', '2026-01-02 00:00+00', 'attack', :'key', 'audit_log', '{"outcome": ["success"], "action": ["made.*", "x"], "tenant_id": "default"}', '{id,action,summary}') AS id \gset
@@ -61,6 +62,20 @@ SELECT evidence.requeue_outbox_event(-1, 'attack');
 \warn recover
 SELECT evidence.retry_audit_export(:'own', 'attack');
 SELECT evidence.cancel_audit_export(evidence.recreate_audit_export(:'own', 'attack'), 'attack') AS recreated;
+SELECT evidence.freeze_audit_export(:'own', 'attack');
+SELECT evidence.unfreeze_audit_export(:'own', 'attack');
+SELECT evidence.fail_audit_export(:'own', 'attack');
+SELECT evidence.fill_in_audit_export(:'own', 'bucket', 'key', 1, 'x', 'attack');
+SELECT event FROM evidence.trace_audit_export(:'own');
+SELECT event FROM evidence.trace_download(-1);
+SELECT kind, name, weight FROM evidence.recovery_report('2026-01-01 00:00+00') WHERE kind OPERATOR(pg_catalog.=) 'gate';
+SELECT pg_catalog.count(*) FROM evidence.duplicate_exports() WHERE export_id OPERATOR(pg_catalog.=) :'id'::pg_catalog.uuid;
+SELECT evidence.open_human_case('attack', 'mallory', '2999-01-01 00:00+00', 'attack') AS opened \gset
+SELECT evidence.recheck_human_case(:opened, '2999-01-02 00:00+00', 'attack');
+SELECT task, owner, due_at OPERATOR(pg_catalog.=) '2999-01-02 00:00+00'::pg_catalog.timestamptz AS postponed FROM evidence.human_queue WHERE case_id OPERATOR(pg_catalog.=) :opened;
+SELECT evidence.close_human_case(:opened, 'attack');
+SELECT pg_catalog.count(*) FROM evidence.human_case WHERE owner OPERATOR(pg_catalog.=) 'nobody';
+SELECT evidence.audit_export_dossier(:'own') OPERATOR(pg_catalog.->) 'export' OPERATOR(pg_catalog.->>) 'state' AS state;
 \echo write
 \warn write
 SELECT evidence.record_audit_event('attack.write', 'mallory', source => '192.0.2.1', metadata => '{"a": 1}') OPERATOR(pg_catalog.>) 0 AS written;
