@@ -388,7 +388,8 @@ sub faults
 	  $self->value("SELECT k.object_key, e.archive_bytes || ' ' || e.archive_sha256"
 		  . " FROM evidence.known_objects('$self->{bucket}') AS k"
 		  . ' JOIN evidence.audit_export AS e ON e.id = k.export_id'
-		  . " WHERE e.state = 'READY'");
+		  . " WHERE e.state = 'READY' AND NOT EXISTS (SELECT FROM evidence.upload_attempt AS u"
+		  . ' WHERE u.object_key = k.object_key AND u.generation < e.generation)');
 	my $exports = $self->value(
 		"SELECT count(*) FROM evidence.audit_export WHERE state = 'READY' AND object_bucket = '$self->{bucket}'");
 

@@ -6,7 +6,7 @@
 ALTER SYSTEM SET pg_evidence.debug_pause = 'launcher-round';
 DO $$ BEGIN PERFORM pg_reload_conf(); END $$;
 BEGIN;
-SELECT plan(8);
+SELECT plan(11);
 
 CREATE TEMP TABLE triple AS
 SELECT lpad(row_number() OVER ()::text, 32, '0')::uuid AS id, -row_number() OVER () AS n, e.state AS export, j.state AS job, o.state AS event
@@ -89,6 +89,22 @@ SELECT is_empty($$SELECT * FROM revoked WHERE leads_to IS NOT NULL
 SELECT is_empty($$SELECT * FROM revoked WHERE leads_to IS NULL
                      AND answer <> CASE export WHEN 'REVOKED' THEN concat_ws(' ', export, job, event) ELSE '55000' END$$,
                 'revoke: changes nothing outside READY');
+
+-- An operator fails what is unfinished, so that it can be retried.
+CREATE TEMP TABLE failed AS
+SELECT t.*, pg_temp.try_call('SELECT evidence.fail_audit_export(%L, ''test'')', id) AS answer,
+       CASE WHEN export IN ('QUEUED', 'PROCESSING', 'STAGED')
+            THEN concat_ws(' ', 'FAILED',
+                           CASE WHEN job IN ('QUEUED', 'RUNNING') OR (export = 'STAGED' AND job = 'SUCCEEDED')
+                                THEN 'FAILED' ELSE job END,
+                           CASE WHEN event IN ('PENDING', 'DEAD') THEN 'CLOSED' ELSE event END) END AS leads_to
+  FROM triple AS t;
+SELECT is_empty($$SELECT * FROM failed WHERE leads_to IN (TABLE legal) AND answer <> leads_to$$,
+                'fail: leads to FAILED wherever the result is legal');
+SELECT is_empty($$SELECT * FROM failed WHERE leads_to NOT IN (TABLE legal) AND answer <> 'PE006'$$,
+                'fail: is refused (PE006) wherever it is not');
+SELECT is_empty($$SELECT * FROM failed WHERE leads_to IS NULL AND answer <> '55000'$$,
+                'fail: changes nothing from READY and the final states');
 
 -- Facts that miss one another.
 INSERT INTO evidence.audit_export

@@ -17,8 +17,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 CASES = [f"C{number:02}" for number in
          (*range(1, 58), *range(60, 67))]
-REQUIREMENTS = ["S1.57", "S2.8", "S2.12", "S2.17", "S2.21", "S2.29",
-                "S3.23", "S3.25", "S3.39", "S3.64", "S3.65", "S3.84"]
+REQUIREMENTS = ["S1.56", "S1.57", "S2.8", "S2.12", "S2.17", "S2.21", "S2.29",
+                "S3.23", "S3.25", "S3.26", "S3.28", "S3.39", "S3.64", "S3.65",
+                "S3.76", "S3.84", "S3.91", "S3.98", "S3.99", "S3.106", "S3.107",
+                "S3.110"]
 
 ROW = re.compile(r"^\| ([CS][\d.]+) \| (.+?) \| (.+) \|$", re.MULTILINE)
 # `file`, or `file` "text"; the text may hold quotes of its own.
