@@ -141,7 +141,7 @@ SELECT count(test.make(n::int, export, job, event))
   FROM (SELECT row_number() OVER (ORDER BY export, job, event) AS n, export, job, event FROM test.legal_combination) AS t;
 -- As text, to see the reasons.
 SELECT test.try($$UPDATE evidence.audit_export SET state = 'READY', version = version + 1 WHERE state = 'QUEUED'$$) AS answer;
-SELECT test.try($$UPDATE evidence.background_job SET version = version + 1$$) AS answer;
+SELECT test.try($$UPDATE evidence.background_job SET version = version + 1 WHERE version = 1$$) AS answer;
 SELECT test.try($$UPDATE evidence.audit_export SET purpose = 'another'$$) AS answer;
 SELECT test.try($$DELETE FROM evidence.audit_export$$) AS answer;
 -- Which tables a TRUNCATE would reach is not the question here.

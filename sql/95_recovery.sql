@@ -255,7 +255,7 @@ SELECT state, generation, object_key FROM evidence.audit_export WHERE id = :'sta
 SET timezone = 'UTC';
 -- The trace, forwards and from a download back (S3.106) -------------------------------------
 SET ROLE regress_asker;
-SELECT actor, event, detail - '{digest,sha256,records_sha256,bytes,snapshot_at,attempt,grant,expires_at,until,job,id,event,settled_at,ended_at,columns,finding,closed_at,capabilities,recreated_from,of}'::text[] AS detail
+SELECT actor, event, detail - '{digest,ruleset,sha256,records_sha256,bytes,snapshot_at,attempt,grant,expires_at,until,job,id,event,settled_at,ended_at,columns,finding,closed_at,capabilities,recreated_from,of}'::text[] AS detail
   FROM evidence.trace_audit_export(:'cold') WHERE actor IS NULL OR actor LIKE 'regress%' OR actor = 'session';
 SET ROLE regress_repairer;
 SELECT event, detail ->> 'action' AS action FROM evidence.trace_audit_export(:'cold') WHERE event IN ('audit_row', 'missing');
