@@ -77,7 +77,7 @@ SKIP:
 	IPC::Run::run([ 'sh', '-c', 'command -v systemd-analyze' ], '>', \my $path);
 	skip 'systemd is not here', 3 if $path eq '';
 	install('install', "bindir=$folder/here/bin");
-	ok(IPC::Run::run([ 'systemd-analyze', 'verify',
+	ok(IPC::Run::run([ 'systemd-analyze', 'verify', '--man=no',
 				"$folder/here/lib/systemd/system/pg_evidence-upload.service" ],
 			'<', \undef, '>&', \$said),
 		'systemd takes the unit') || diag($said);
